@@ -1,0 +1,51 @@
+"""The errors that users see. Each says what is wrong, where, and what to do next; its class says the exit code.
+
+A broken invariant of our own is an `assert`, never one of these.
+"""
+
+from __future__ import annotations
+
+
+class CuzkError(Exception):
+    """Base of every error that a user of cuzk can cause or mend.
+
+    what    one sentence: what is wrong
+    where   the place: a file, or partition, challenge, layer, path level
+    next    what to do about it
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str | None = None, next: str | None = None) -> None:
+        self.what = what
+        self.where = where
+        self.next = next
+        super().__init__(": ".join(part for part in (where, what) if part) + (f" ({next})" if next else ""))
+
+
+class InputError(CuzkError):
+    """What was given to prove or verify is damaged, inconsistent or unknown. Mend or replace the input."""
+
+
+class ParameterError(CuzkError):
+    """Groth16 parameters are missing, damaged, or belong to another circuit. Fetch or generate them again."""
+
+
+class ResourceError(CuzkError):
+    """The machine lacks memory, disk space or a permission. Free some, or choose a smaller plan."""
+
+
+class DeviceError(CuzkError):
+    """The device that was asked for cannot be had or failed. `cuzk doctor` shows what there is."""
+
+
+class UsageError(CuzkError):
+    """Options contradict each other or make no sense. `--help` shows the right ones."""
+
+    exit_code = 2
+
+
+class ProofError(CuzkError):
+    """A proof failed its check. It was not returned; report this together with the input."""
+
+    exit_code = 3
