@@ -1,0 +1,51 @@
+# The tasks of this project. `make demo` and `make test` need Python 3.10 or later and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := .demo
+C1 := tests/vectors/porep/2k-random.json
+PARAMS := $(DEMO)/parameters
+
+.PHONY: help demo test check format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    prove and verify a real 2 KiB sector (development parameters, kept in $(DEMO)/)"
+	@echo "make test    the fast tests"
+	@echo "make check   format, lint, types and the fast tests"
+	@echo "make format  let ruff format and mend"
+	@echo "make clean   remove the environment, the demo and caches of tools"
+
+# A stamp a dependency set: the environment is made once and renewed when pyproject.toml changes.
+$(VENV)/.runtime: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "cuzk needs Python 3.10 or later; '$(PYTHON)' is `$(PYTHON) -V 2>&1`. Name another: make PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.runtime
+	@if $(BIN)/cuzk params list --params $(PARAMS) --sector-size 2KiB --quiet; then :; else \
+	  $(BIN)/cuzk params generate --sector-size 2KiB --insecure-dev --out $(PARAMS); fi
+	$(BIN)/cuzk prove $(C1) --params $(PARAMS) --out $(DEMO)/proof.bin
+	$(BIN)/cuzk verify $(C1) $(DEMO)/proof.bin --params $(PARAMS)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) $(DEMO) .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist *.egg-info

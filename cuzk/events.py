@@ -1,0 +1,70 @@
+"""What long work says while it runs: stages that start, advance and end, and notices in between.
+
+Whoever starts long work may pass `on_event`; it is called in the thread that does the work and must return quickly.
+Code below the facade knows nothing of events: it calls a plain `progress(done, total)`, which `stage` supplies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, Union
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageStarted:
+    """A stage begins. `total` counts `unit`s ("points", "bytes"); None while nobody knows it."""
+
+    name: str
+    total: int | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageAdvanced:
+    """`done` of `total` units of a running stage are finished."""
+
+    name: str
+    done: int
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDone:
+    """A stage ended well after `seconds`. A stage that failed ends with its exception instead."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A sentence for the user: `info` explains a choice, `warning` asks for attention."""
+
+    level: Literal["info", "warning"]
+    text: str
+
+
+Event = Union[StageStarted, StageAdvanced, StageDone, Notice]
+OnEvent = Callable[[Event], None]
+#: progress(done, total): what kernels and file code call as they get on.
+Progress = Callable[[int, int], None]
+
+
+def ignore(event: Event) -> None:
+    """The `on_event` of callers who want to hear nothing."""
+
+
+@contextmanager
+def stage(on_event: OnEvent, name: str, *, total: int | None = None, unit: str = "") -> Iterator[Progress]:
+    """Announce a stage around the work inside `with`; yields the progress callback to hand down."""
+
+    def progress(done: int, total: int) -> None:
+        on_event(StageAdvanced(name=name, done=done, total=total))
+
+    on_event(StageStarted(name=name, total=total, unit=unit))
+    begin = time.perf_counter()
+    yield progress
+    on_event(StageDone(name=name, seconds=time.perf_counter() - begin))
