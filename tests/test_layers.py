@@ -1,0 +1,111 @@
+"""The floors of the house, read from the imports: arrows run downward only, and the front door is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "cuzk"
+
+#: Lowest first. A module may import its own floor and those before it.
+FLOORS = ("kernels", "sector", "circuit", "groth16", "api", "cli")
+#: Modules beside cli.py that belong to its floor.
+CLI_FLOOR = {"cli", "config", "doctor", "view"}
+#: These import nothing of ours, and every floor may import them.
+SERVANTS = {"errors", "events", "units"}
+#: What only `kernels` may import: it compiles, or takes its time to load.
+COMPILERS = {"numba", "llvmlite"}
+
+
+def modules() -> dict[str, str]:
+    """Dotted name -> source of every module of the package."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
+    return found
+
+
+def imports(name: str, source: str) -> set[str]:
+    """Dotted names that a module imports anywhere in it, inside functions and type checks too."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name} imports relatively: write the whole name"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def area(dotted: str) -> str:
+    """The second part of cuzk.AREA...; empty for the package's own front door."""
+    part = (dotted.split(".") + [""])[1]
+    return "cli" if part in CLI_FLOOR else part
+
+
+def offences(name: str, source: str) -> list[str]:
+    """What a module imports against the rules, in words."""
+    own, wrong = area(name), []
+    for target in sorted(imports(name, source)):
+        if target.split(".")[0] in COMPILERS and own != "kernels":
+            wrong.append(f"{name} imports {target}: only kernels may")
+        if target.split(".")[0] != "cuzk" or own == "":
+            continue
+        there = area(target)
+        if own in SERVANTS:
+            wrong.append(f"{name} imports {target}: it serves every floor and imports none")
+        elif there in FLOORS and FLOORS.index(there) > FLOORS.index(own):
+            wrong.append(f"{name} imports {target}: upward")
+    return wrong
+
+
+@pytest.mark.parametrize("name", modules())
+def test_arrows_run_downward_only(name: str) -> None:
+    assert offences(name, modules()[name]) == []
+
+
+def test_every_module_stands_on_a_floor() -> None:
+    assert {area(name) for name in modules()} <= {*FLOORS, *SERVANTS, ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("cuzk.sector.c1", "from cuzk.groth16 import prove"),
+        ("cuzk.sector.c1", "import cuzk.circuit.porep"),
+        ("cuzk.groth16.prove", "def late():\n    from cuzk import view"),
+        ("cuzk.groth16.prove", "from cuzk.config import Config"),
+        ("cuzk.circuit.porep", "import numba"),
+        ("cuzk.view", "from llvmlite import ir"),
+        ("cuzk.errors", "from cuzk.units import parse_size"),
+    ],
+)
+def test_the_rules_catch_each_offence(name: str, source: str) -> None:
+    assert len(offences(name, source)) == 1
+
+
+def loaded_after(code: str) -> set[str]:
+    """Top-level names of all modules that a fresh interpreter holds after `code`."""
+    script = f"{code}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT, timeout=60
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import cuzk",
+        "import cuzk.cli\ntry: cuzk.cli.main(['--help'])\nexcept SystemExit: pass",
+        "import cuzk.cli\ntry: cuzk.cli.main(['prove', '--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_the_front_door_loads_no_heavy_library(code: str) -> None:
+    assert loaded_after(code) & {"numba", "llvmlite", "numpy", "rich"} == set()
