@@ -1,7 +1,7 @@
 """The shape of a sector: what its size alone decides, and so what its circuit and its parameter files are.
 
-A tree over n nodes is made of *base* trees (arity 8), joined by one level of arity `sub_arity`, then by one of
-arity `top_arity`; an arity of 0 means that the level is absent. Trees C and R_last have this form (Poseidon);
+A tree over n nodes is made of *base* trees (arity 8), joined by one level of arity `sub_arity`, then by one
+of arity `top_arity`; an arity of 0 means that the level is absent. Trees C and R_last have this form (Poseidon);
 tree D is binary (SHA-256). Version and feature of a registered proof change neither circuit nor parameters.
 Sources: filecoin-proofs, constants.rs; storage-proofs-core, parameter_cache.rs; storage-proofs-porep,
 stacked/vanilla/params.rs.
