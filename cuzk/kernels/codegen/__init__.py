@@ -1,0 +1,11 @@
+"""Field arithmetic as programs, written once and read by machines.
+
+A program is a Python function that calls the few operations of a *machine*. Reading order:
+
+radix52   programs on 52-bit limbs, for AVX-512 IFMA: eight elements side by side
+radix64   programs on 64-bit limbs with double-width products: one element
+ints      the machine of the tests: plain integers, every range asserted
+llvm      the machine that emits LLVM IR, one lane or eight
+
+May import `modulus` only.
+"""

@@ -1,0 +1,146 @@
+"""Montgomery arithmetic on 52-bit limbs, the radix of AVX-512 IFMA; every word holds one limb of one element a lane.
+
+Limbs     *carried*: each in [0, 2^52). *loose*: signed 64-bit sums of a few carried ones, value unchanged.
+Values    a carried value lies in [0, k*p) for a k that the caller tracks; R = 2^(52 n).
+Product   a*b/R mod p in [0, 2p), whenever a*b < R*p: no conditional subtraction, because R/p > 2^35 (Fq) or 2^5 (Fr).
+Cost      Fq: 264 multiply-adds a product. Row i adds a*b[i] and q*p, with q such that limb 0 becomes a multiple of
+          2^52, then drops it: its upper part is the carry into the next limb.
+Source    [KAK96] CIOS; [GK16] for the use of the 52-bit multiply-add.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuzk.kernels.modulus import Modulus
+
+WIDTH = 52
+Words = list[Any]
+
+
+def limb_count(modulus: Modulus) -> int:
+    """Limbs of 52 bits, so that at least three bits are spare: 8 for Fq, 5 for Fr."""
+    return -(-(modulus.bits + 3) // WIDTH)
+
+
+def constant(m: Any, value: int, count: int) -> Words:
+    """`value` as carried limbs of the machine, the same in every lane."""
+    return [m.const(value >> (WIDTH * i) & ((1 << WIDTH) - 1)) for i in range(count)]
+
+
+def carry(m: Any, limbs: Words) -> Words:
+    """Loose to carried, for a value that is not negative. Cost 3(n-1) operations."""
+    limbs, mask = list(limbs), m.const((1 << WIDTH) - 1)
+    for i in range(len(limbs) - 1):
+        limbs[i + 1] = m.add(limbs[i + 1], m.sar(limbs[i], WIDTH))
+        limbs[i] = m.and_(limbs[i], mask)
+    return limbs
+
+
+def add_loose(m: Any, a: Words, b: Words) -> Words:
+    """a + b, loose."""
+    return [m.add(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def sub_loose(m: Any, a: Words, b: Words) -> Words:
+    """a - b, loose; may be negative."""
+    return [m.sub(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def add_multiple(m: Any, a: Words, k: int, modulus: Modulus) -> Words:
+    """a + k*p, loose: lifts a value above -k*p to a positive one before `carry`."""
+    return add_loose(m, a, constant(m, k * modulus.p, len(a))) if k else a
+
+
+def mul_mont_lt_2p(m: Any, a: Words, b: Words, modulus: Modulus) -> Words:
+    """a*b/R mod p, carried, in [0, 2p), for carried a, b with a*b < R*p.
+
+    An accumulator takes at most four 52-bit halves a row, n rows: below 2^(52+2+3), far from 2^63.
+    """
+    n = len(a)
+    p, m0 = constant(m, modulus.p, n), m.const(modulus.m0(WIDTH))
+    acc = [m.const(0)] * (n + 1)
+    for i in range(n):
+        _add_row(m, acc, a, b[i])
+        acc = _reduce_row(m, acc, p, m0)
+    return carry(m, acc[:n])
+
+
+def sqr_mont_lt_2p(m: Any, a: Words, modulus: Modulus) -> Words:
+    """a*a/R mod p, as `mul_mont_lt_2p`. The n(n-1)/2 cross products are made once and doubled."""
+    n = len(a)
+    p, m0 = constant(m, modulus.p, n), m.const(modulus.m0(WIDTH))
+    wide = [m.const(0)] * (2 * n)
+    for i in range(n):
+        for j in range(i + 1, n):
+            wide[i + j] = m.mad_lo52(wide[i + j], a[i], a[j])
+            wide[i + j + 1] = m.mad_hi52(wide[i + j + 1], a[i], a[j])
+    wide = [m.add(w, w) for w in wide]
+    for i in range(n):
+        wide[2 * i] = m.mad_lo52(wide[2 * i], a[i], a[i])
+        wide[2 * i + 1] = m.mad_hi52(wide[2 * i + 1], a[i], a[i])
+    acc = wide[: n + 1]
+    for i in range(n):
+        acc = _reduce_row(m, acc, p, m0)
+        if n + 1 + i < 2 * n:
+            acc[n] = wide[n + 1 + i]
+    return carry(m, acc[:n])
+
+
+def _add_row(m: Any, acc: Words, a: Words, y: Any) -> None:
+    """acc += a*y, in place."""
+    for j, x in enumerate(a):
+        acc[j] = m.mad_lo52(acc[j], x, y)
+    for j, x in enumerate(a):
+        acc[j + 1] = m.mad_hi52(acc[j + 1], x, y)
+
+
+def _reduce_row(m: Any, acc: Words, p: Words, m0: Any) -> Words:
+    """(acc + q*p) / 2^52 with q such that the division is exact: the limbs move down by one."""
+    acc = list(acc)
+    q = m.mad_lo52(m.const(0), acc[0], m0)
+    _add_row(m, acc, p, q)
+    acc[1] = m.add(acc[1], m.shr(acc[0], WIDTH))
+    return [*acc[1:], m.const(0)]
+
+
+def subtract_if_not_less(m: Any, a: Words, k: int, modulus: Modulus) -> Words:
+    """a - k*p if that is not negative, else a; carried in and out."""
+    less = carry(m, sub_loose(m, a, constant(m, k * modulus.p, len(a))))
+    return [m.select_negative(less[-1], x, y) for x, y in zip(a, less, strict=True)]
+
+
+def canonical(m: Any, a: Words, bound: int, modulus: Modulus) -> Words:
+    """A carried value in [0, bound*p) brought to [0, p), by halving the bound."""
+    while bound > 1:
+        half = (bound + 1) // 2
+        a = subtract_if_not_less(m, a, half, modulus)
+        bound = half
+    return a
+
+
+def pack64(m: Any, a: Words, count: int) -> Words:
+    """Carried 52-bit limbs as `count` 64-bit words: the form in memory and of plain integers."""
+    words = []
+    for i in range(count):
+        first, shift = divmod(64 * i, WIDTH)
+        word = m.shr(a[first], shift) if shift else a[first]
+        offset = WIDTH - shift
+        while offset < 64 and first + 1 < len(a):
+            first += 1
+            word = m.or_(word, m.shl(a[first], offset))
+            offset += WIDTH
+        words.append(word)
+    return words
+
+
+def unpack64(m: Any, words: Words, count: int) -> Words:
+    """64-bit words as `count` carried 52-bit limbs."""
+    mask, limbs = m.const((1 << WIDTH) - 1), []
+    for i in range(count):
+        first, shift = divmod(WIDTH * i, 64)
+        limb = m.shr(words[first], shift) if shift else words[first]
+        if shift + WIDTH > 64 and first + 1 < len(words):
+            limb = m.or_(limb, m.shl(words[first + 1], 64 - shift))
+        limbs.append(m.and_(limb, mask))
+    return limbs
