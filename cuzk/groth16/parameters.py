@@ -1,0 +1,166 @@
+"""A `.params` file: its layout, and reading it without copying.
+
+    verifying key | n h | n l | n a | n b_g1 | n b_g2      n: u32 big-endian; points uncompressed; nothing else
+
+    h     m - 1 points           the quotient polynomial; m rows rounded up to a power of two
+    l     one a witness variable
+    a     inputs, then the witness variables that occur in A
+    b     ONE, then the witness variables that occur in B, in G1 and again in G2
+
+Opening a file checks that its sizes fit together and, given the circuit's counts, that it belongs to the circuit;
+the few points of its key are decoded. Whether the millions of others lie on the curve is the kernels' business.
+Source: bellperson, groth16/params.rs.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cuzk.errors import ParameterError
+from cuzk.groth16.encoding import G1_BYTES, G2_BYTES
+from cuzk.groth16.files import reading
+from cuzk.groth16.verifying_key import COUNT_BYTES, HEAD_BYTES, NEXT, VerifyingKey, key_bytes
+
+SectionName = Literal["h", "l", "a", "b_g1", "b_g2"]
+#: The sections after the key, in the order of the file, with the bytes of one point.
+SECTIONS: tuple[tuple[SectionName, int], ...] = (
+    ("h", G1_BYTES),
+    ("l", G1_BYTES),
+    ("a", G1_BYTES),
+    ("b_g1", G1_BYTES),
+    ("b_g2", G2_BYTES),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointCounts:
+    """How many points each section has; `b` serves both groups. A circuit knows its own, a file tells its."""
+
+    ic: int
+    h: int
+    l: int  # noqa: E741  the format's own name
+    a: int
+    b: int
+
+    def of(self, section: SectionName) -> int:
+        return {"h": self.h, "l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
+
+    @property
+    def key_bytes(self) -> int:
+        return HEAD_BYTES + G1_BYTES * self.ic
+
+    @property
+    def file_bytes(self) -> int:
+        """Length of the whole `.params` file."""
+        return self.key_bytes + sum(COUNT_BYTES + size * self.of(name) for name, size in SECTIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterFile:
+    """An open file: G1 sections are (n, 96) uint8, `b_g2` is (n, 192) uint8, read-only views of the mapped file.
+
+    The mapping lives as long as any view of it; closing is left to the garbage collector.
+    """
+
+    path: Path
+    key: VerifyingKey
+    counts: PointCounts
+    h: npt.NDArray[np.uint8]
+    l: npt.NDArray[np.uint8]  # noqa: E741
+    a: npt.NDArray[np.uint8]
+    b_g1: npt.NDArray[np.uint8]
+    b_g2: npt.NDArray[np.uint8]
+
+
+def open_parameters(path: Path, expected: PointCounts | None = None) -> ParameterFile:
+    """Map a `.params` file, checked against itself and against the counts of the circuit it should serve.
+
+    Raises ParameterError when it is missing, empty, truncated, too long, of another circuit, or has an unusable
+    key; ResourceError when it cannot be read.
+    """
+    mapped = _map(path)
+    key_end = key_bytes(mapped[:HEAD_BYTES].tobytes(), where=str(path))
+    if len(mapped) < key_end:
+        raise _truncated(path, "verifying key", key_end, len(mapped))
+    if expected is not None and key_end != expected.key_bytes:
+        raise _other_circuit(path, "ic", (key_end - HEAD_BYTES) // G1_BYTES, expected.ic)
+    sections = dict(_split_sections(path, mapped, key_end, expected))
+    if len(sections["b_g1"]) != len(sections["b_g2"]):
+        raise ParameterError(
+            f"the file is damaged: {len(sections['b_g1'])} points b_g1, but {len(sections['b_g2'])} b_g2",
+            where=str(path),
+            next=NEXT,
+        )
+    key = VerifyingKey.from_bytes(mapped[:key_end].tobytes(), where=str(path))
+    counts = PointCounts(
+        ic=len(key.ic),
+        h=len(sections["h"]),
+        l=len(sections["l"]),
+        a=len(sections["a"]),
+        b=len(sections["b_g1"]),
+    )
+    return ParameterFile(path=path, key=key, counts=counts, **sections)
+
+
+def read_key_of(path: Path) -> VerifyingKey:
+    """The checked key that a `.params` file begins with, without a look at the rest. Raises as open_parameters."""
+    with reading(path), path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        key_end = key_bytes(head, where=str(path))
+        data = head + file.read(key_end - HEAD_BYTES)
+    if len(data) < key_end:
+        raise _truncated(path, "verifying key", key_end, len(data))
+    return VerifyingKey.from_bytes(data, where=str(path))
+
+
+def _map(path: Path) -> npt.NDArray[np.uint8]:
+    with reading(path), path.open("rb") as file:
+        if file.seek(0, 2) == 0:  # an empty file cannot be mapped
+            raise ParameterError("the file is empty", where=str(path), next=NEXT)
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+
+
+def _split_sections(
+    path: Path, mapped: npt.NDArray[np.uint8], start: int, expected: PointCounts | None
+) -> Iterator[tuple[SectionName, npt.NDArray[np.uint8]]]:
+    """Every section as a view; the last one ends where the file does."""
+    for name, point_bytes in SECTIONS:
+        first_point = start + COUNT_BYTES
+        if first_point > len(mapped):
+            raise _truncated(path, f"count of section {name}", first_point, len(mapped))
+        count = int.from_bytes(mapped[start:first_point].tobytes(), "big")
+        if expected is not None and count != expected.of(name):
+            raise _other_circuit(path, name, count, expected.of(name))
+        start = first_point + count * point_bytes
+        if start > len(mapped):
+            raise _truncated(path, f"section {name}", start, len(mapped))
+        yield name, mapped[first_point:start].reshape(count, point_bytes)
+    if start < len(mapped):
+        raise ParameterError(
+            f"the file is damaged: {len(mapped) - start:,} bytes follow its last point",
+            where=str(path),
+            next=NEXT,
+        )
+
+
+def _truncated(path: Path, part: str, end: int, size: int) -> ParameterError:
+    return ParameterError(
+        f"the file is truncated: its {part} should end at byte {end:,}, the file ends at {size:,}",
+        where=str(path),
+        next=NEXT,
+    )
+
+
+def _other_circuit(path: Path, part: str, count: int, expected: int) -> ParameterError:
+    return ParameterError(
+        f"the parameters belong to another circuit: {count:,} points {part}, where this one has {expected:,}",
+        where=str(path),
+        next=NEXT,
+    )
