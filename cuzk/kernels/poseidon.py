@@ -3,7 +3,8 @@
 Symbols    t = arity + 1 state elements; Rp partial rounds between 4 + 4 full ones; S-box x^5.
            RC round constants (8 + Rp, t); M the MDS matrix, M[i][j] = 1/(i + j + t), symmetric. The state is
            a row vector: a linear layer is s -> s M. Element 0 starts as the domain tag 2^arity - 1 (that of
-           Merkle trees, used for columns and comm_r too), elements 1.. as the preimage; element 1 is the digest.
+           Merkle trees, used for columns and comm_r too), elements 1.. as the preimage; element 1 is the
+           digest.
 Plain      add RC, S-box (all elements, or element 0 in partial rounds), times M: t^2 products a round.
 Optimised  M passes the partial S-boxes up to sparse matrices, and constants pass M: a partial round costs
            2t - 1 products. Keys are `compressed`, one a partial round; the last full round needs none.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class PoseidonConstants:
         return (1 << self.arity) - 1
 
 
-@lru_cache(maxsize=None)
+@cache
 def constants(arity: int) -> PoseidonConstants:
     """The constants of one arity (2, 4, 8 or 11), computed once a process: 6 to 40 ms."""
     width, partial_rounds = arity + 1, PARTIAL_ROUNDS[arity]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 
 from cuzk.errors import InputError
 from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, shape_of
@@ -71,7 +71,7 @@ _FAMILIES = (
 )
 
 
-@lru_cache(maxsize=1)
+@cache
 def all_registered_proofs() -> tuple[RegisteredProof, ...]:
     """The registry in order of number."""
     return tuple(

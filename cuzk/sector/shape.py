@@ -1,8 +1,9 @@
 """The shape of a sector: what its size alone decides, and so what its circuit and its parameter files are.
 
 A tree over n nodes is made of *base* trees (arity 8), joined by one level of arity `sub_arity`, then by one
-of arity `top_arity`; an arity of 0 means that the level is absent. Trees C and R_last have this form (Poseidon);
-tree D is binary (SHA-256). Version and feature of a registered proof change neither circuit nor parameters.
+of arity `top_arity`; an arity of 0 means that the level is absent. Trees C and R_last have this form
+(Poseidon); tree D is binary (SHA-256). Version and feature of a registered proof change neither circuit nor
+parameters.
 Sources: filecoin-proofs, constants.rs; storage-proofs-core, parameter_cache.rs; storage-proofs-porep,
 stacked/vanilla/params.rs.
 """
@@ -10,7 +11,7 @@ stacked/vanilla/params.rs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from hashlib import sha256
 
 from cuzk.errors import InputError
@@ -127,7 +128,7 @@ def _large(sector_bytes: int, sub_arity: int, top_arity: int) -> SectorShape:
     )
 
 
-@lru_cache(maxsize=1)
+@cache
 def all_shapes() -> tuple[SectorShape, ...]:
     """Every size that the circuit knows, ascending; a network accepts proofs of the `published` ones."""
     return (

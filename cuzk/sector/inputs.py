@@ -1,0 +1,118 @@
+"""What a prover is given for one sector: the vanilla proofs as plain arrays, one leading axis for the challenges.
+
+Every hash, node, label and commitment is 32 bytes, the little-endian encoding of an Fr; whether it is canonical
+(< r) and fits its neighbours is what `check` finds out. C challenges a partition, L layers, K partitions.
+
+A column's or parent's axis counts 15 *columns*: 0 is the challenged node itself (`c_x`), 1..6 its DRG parents,
+7..14 its expander parents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.sector.registered_proof import RegisteredProof
+from cuzk.sector.shape import SectorShape
+
+Bytes = NDArray[np.uint8]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Paths:
+    """Inclusion paths in trees of one form; `...` are the leading axes, levels go from leaf to root.
+
+    roots     (..., 32)
+    leaves    (..., 32)
+    siblings  (..., S, 32), S = sum of (arity - 1) over the levels: the other children, in increasing position
+    indices   (..., levels) int64: position of the running node among its siblings
+    """
+
+    roots: Bytes
+    leaves: Bytes
+    siblings: Bytes
+    indices: Counts
+
+    def __getitem__(self, key: int | slice | tuple[int | slice, ...]) -> Paths:
+        """The same paths, indexed along their leading axes."""
+        return Paths(
+            roots=self.roots[key],
+            leaves=self.leaves[key],
+            siblings=self.siblings[key],
+            indices=self.indices[key],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labelings:
+    """Preimages of labels: what a node's label in one layer was hashed from.
+
+    parents  (..., 37, 32)
+    layers   (...) int64, 1-based
+    nodes    (...) int64
+    """
+
+    parents: Bytes
+    layers: Counts
+    nodes: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PartitionInput:
+    """The vanilla proofs of one partition.
+
+    d_paths       (C): binary tree D over the data; its leaves are the data nodes, its roots comm_d
+    r_paths       (C): tree R_last over the replica; its roots are comm_r_last
+    c_paths       (C, 15): tree C over the column hashes; its roots are comm_c
+    columns       (C, 15, L, 32): labels of the node in layers 1..L
+    column_nodes  (C, 15) int64: indices of the nodes
+    labelings     (C, L); encodings (C): of the challenged node
+    """
+
+    index: int
+    d_paths: Paths
+    r_paths: Paths
+    c_paths: Paths
+    columns: Bytes
+    column_nodes: Counts
+    labelings: Labelings
+    encodings: Labelings
+
+    @property
+    def challenges(self) -> Counts:
+        """(C,) the challenged nodes, as the circuit takes them."""
+        return self.labelings.nodes[:, 0]
+
+    @property
+    def comm_c(self) -> bytes:
+        return self.c_paths.roots[0, 0].tobytes()
+
+    @property
+    def comm_r_last(self) -> bytes:
+        return self.r_paths.roots[0].tobytes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class C1:
+    """One sector's Commit 1 output. `origin` is where it came from, for messages.
+
+    The wrapper's sector number and size are None when the document came without its wrapper.
+    """
+
+    origin: str
+    registered_proof: RegisteredProof
+    comm_r: bytes
+    comm_d: bytes
+    replica_id: bytes
+    seed: bytes
+    ticket: bytes
+    sector_number: int | None
+    sector_bytes: int | None
+    partitions: tuple[PartitionInput, ...]
+
+    @property
+    def shape(self) -> SectorShape:
+        return self.registered_proof.shape
