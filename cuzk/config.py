@@ -8,7 +8,8 @@
     folder = "/data/params"    # as --params
     gateway = "https://..."    # where `params fetch` downloads from
 
-Read from --config, else from cuzk.toml in the user's configuration folder (~/.config/cuzk), else all defaults.
+Read from --config, else from cuzk.toml in the user's configuration folder (~/.config/cuzk); without either,
+all is default.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def _build(document: dict[str, Any], text: str, path: Path) -> Config:
             field, kind = KEYS[key]
             if type(value) is not kind:
                 raise InputError(
-                    f"{key} is {_KINDS.get(type(value), 'no plain value')}", where=where, next=f"give {_KINDS[kind]}"
+                    f"{key} is {_KINDS.get(type(value), 'no plain value')}",
+                    where=where,
+                    next=f"give {_KINDS[kind]}",
                 )
             values[field] = Path(value).expanduser() if field == "params" else value
     try:

@@ -1,7 +1,8 @@
 """What long work says while it runs: stages that start, advance and end, and notices in between.
 
-Whoever starts long work may pass `on_event`; it is called in the thread that does the work and must return quickly.
-Code below the facade knows nothing of events: it calls a plain `progress(done, total)`, which `stage` supplies.
+Whoever starts long work may pass `on_event`; it is called in the thread that does the work and must return
+quickly. Code below the facade knows nothing of events: it calls a plain `progress(done, total)`, which `stage`
+supplies.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class Notice:
     text: str
 
 
-Event = Union[StageStarted, StageAdvanced, StageDone, Notice]
+Event = StageStarted | StageAdvanced | StageDone | Notice
 OnEvent = Callable[[Event], None]
 #: progress(done, total): what kernels and file code call as they get on.
 Progress = Callable[[int, int], None]

@@ -63,7 +63,9 @@ def test_a_mistake_is_named_with_its_line(written, text: str, line: int, says: s
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["[prover\n", "threads = \n", "[prover]\nthreads = 0\n", "[prover]\nthreads = -1\n"])
+@pytest.mark.parametrize(
+    "text", ["[prover\n", "threads = \n", "[prover]\nthreads = 0\n", "[prover]\nthreads = -1\n"]
+)
 def test_bad_toml_and_bad_values_are_input_errors(written, text: str) -> None:
     with pytest.raises(InputError):
         config.load(written(text))

@@ -1,0 +1,371 @@
+"""The commands. Each parses, calls, shows; what it calls is imported when it runs: --help answers at once.
+
+Exit codes: 0 done and verified, 1 the input or the environment is at fault, 2 usage, 3 a proof failed its
+check, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+import cuzk
+from cuzk import view
+from cuzk.errors import CuzkError, ResourceError, UsageError
+from cuzk.events import Notice
+from cuzk.units import parse_size
+
+if TYPE_CHECKING:
+    from cuzk.config import Config
+
+F = TypeVar("F", bound=Callable[..., Any])
+INTERRUPTED = 130
+#: Keys of what an option tells the root group, in click's context.
+DEBUG, JSON = "cuzk.debug", "cuzk.json"
+
+
+class Cli(click.Group):
+    """Turns what goes wrong into what, where and what to do next, and into the exit code of its class."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                return super().invoke(ctx)
+            except (click.ClickException, click.exceptions.Exit, click.Abort):
+                raise
+            except KeyboardInterrupt:
+                click.echo("\ninterrupted", err=True)
+                ctx.exit(INTERRUPTED)
+            except BrokenPipeError:  # click ends quietly when nobody reads on
+                raise
+            except Exception as error:
+                _fail(ctx, explain(error))
+
+
+def explain(error: Exception) -> CuzkError:
+    """The error that users see for any exception; one that is none of theirs is owned up to."""
+    if isinstance(error, CuzkError):
+        return error
+    if isinstance(error, MemoryError):
+        return ResourceError(
+            f"the memory does not suffice{f': {error}' if str(error) else ''}",
+            next="close other programs, or use a machine with more; `cuzk doctor` shows what there is",
+        )
+    if isinstance(error, OSError) and error.errno is not None:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return ResourceError(
+            "the disk is full" if full else (error.strerror or str(error)),
+            where=str(error.filename) if error.filename else None,
+            next="free some space or choose another folder" if full else "check the path and its permissions",
+        )
+    return CuzkError(
+        f"this is a mistake in cuzk: {type(error).__name__}: {error}",
+        next="run the command again with --debug and report what it prints",
+    )
+
+
+def _fail(ctx: click.Context, error: CuzkError) -> NoReturn:
+    if ctx.meta.get(DEBUG):
+        traceback.print_exc()
+    if ctx.meta.get(JSON):
+        view.show_json({"error": {"what": error.what, "where": error.where, "next": error.next}})
+    view.show_error(error)
+    ctx.exit(error.exit_code)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    view.show_notice(Notice(level="warning", text=str(message)))
+
+
+# ---- values and options that several commands share ----
+
+
+class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return value if isinstance(value, int) else parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Integers(click.ParamType):  # type: ignore[type-arg]
+    """Comma-separated non-negative integers, as many as `names`; decimal or 0x..."""
+
+    def __init__(self, *names: str) -> None:
+        self.name = ",".join(names)
+        self._count = len(names)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        try:
+            numbers = value if isinstance(value, tuple) else tuple(int(part, 0) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not {self.name}: write integers with commas between them", param, ctx)
+        if len(numbers) != self._count or min(numbers) < 0:
+            self.fail(f"{value!r} is not {self.name}: {self._count} integers, none negative", param, ctx)
+        return numbers
+
+
+def _load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
+    from cuzk import config
+
+    return config.load(path)
+
+
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, bool], bool]:
+    def callback(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+        ctx.meta[key] = ctx.meta.get(key, False) or value
+        return value
+
+    return callback
+
+
+PATH = click.Path(path_type=Path)
+debug_option = click.option(
+    "--debug", is_flag=True, is_eager=True, expose_value=False, callback=_remember(DEBUG),
+    help="Show a traceback with an error.",
+)  # fmt: skip
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    is_eager=True,
+    callback=_remember(JSON),
+    help="Print JSON and nothing else.",
+)
+config_option = click.option(
+    "--config",
+    "settings",
+    type=PATH,
+    callback=_load_config,
+    help="Configuration file instead of the user's own.",
+)
+params_option = click.option("--params", type=PATH, help="Folder of parameters, searched before all others.")
+threads_option = click.option(
+    "--threads", type=click.IntRange(min=1), help="Threads; without it: every core."
+)
+device_option = click.option(
+    "--device", metavar="auto|cpu|cuda:N|UUID", help="Where to compute; auto is the CPU."
+)
+size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")
+
+
+def command(group: click.Group, name: str) -> Callable[[F], click.Command]:
+    """A command of `group` with the options that every command has."""
+
+    def wrap(function: F) -> click.Command:
+        return group.command(name)(config_option(debug_option(function)))
+
+    return wrap
+
+
+@click.group(cls=Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(cuzk.__version__, prog_name="cuzk")
+@debug_option
+def main() -> None:
+    """Prove Filecoin sectors: turns the output of Commit 1 into Groth16 proofs."""
+
+
+@main.group()
+def params() -> None:
+    """Groth16 parameters: find, check, make or download them."""
+
+
+@main.group()
+def sector() -> None:
+    """Look at what a prover is given."""
+
+
+@main.group()
+def circuit() -> None:
+    """Look at the circuit that is proven."""
+
+
+# ---- prove and verify ----
+
+
+@command(main, "prove")
+@click.argument("c1", type=PATH)
+@click.option("--out", type=PATH, help="Write the proof's bytes to this file.")
+@json_option
+@params_option
+@device_option
+@threads_option
+@click.option("--partition", "partitions", multiple=True, type=click.IntRange(min=0), metavar="K",
+              help="Prove this partition only; may be repeated.")  # fmt: skip
+@click.option(
+    "--insecure-rs",
+    type=Integers("R", "S"),
+    help="Fix the randomness. For tests: the proof is not zero-knowledge.",
+)
+def prove(
+    c1: Path,
+    out: Path | None,
+    as_json: bool,
+    settings: Config,
+    params: Path | None,
+    device: str | None,
+    threads: int | None,
+    partitions: tuple[int, ...],
+    insecure_rs: tuple[int, int] | None,
+) -> None:
+    """Prove the sector described by C1 and verify the proof."""
+    from cuzk.groth16.files import replace_atomically
+
+    if out is not None:
+        _require_destination(out)
+    with view.live(as_json=as_json) as on_event:
+        result = cuzk.prove(
+            c1,
+            params=params or settings.params,
+            device=device or settings.device,
+            threads=threads or settings.threads,
+            partitions=partitions or None,
+            insecure_rs=insecure_rs,
+            on_event=on_event,
+        )
+    if out is not None:
+        replace_atomically(out, result.proof)
+    view.show_proof(result, out=out, as_json=as_json)
+
+
+@command(main, "verify")
+@click.argument("c1", type=PATH)
+@click.argument("proof", type=PATH)
+@params_option
+@json_option
+def verify(c1: Path, proof: Path, settings: Config, params: Path | None, as_json: bool) -> None:
+    """Check PROOF, raw bytes or hexadecimal digits, for the sector described by C1."""
+    with view.live(as_json=as_json) as on_event:
+        result = cuzk.verify(c1, proof, params=params or settings.params, on_event=on_event)
+    view.show_verdict(result, as_json=as_json)
+
+
+def _require_destination(out: Path) -> None:
+    """Finds out before the work, not after it, that its result could not be written."""
+    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise ResourceError(
+            "the proof could not be written there",
+            where=str(out),
+            next="name a file in a folder that you may write to",
+        )
+
+
+# ---- parameters ----
+
+
+@command(params, "list")
+@click.option("--sector-size", type=SizeType(), help="This size only.")
+@params_option
+@json_option
+def params_list(sector_size: int | None, settings: Config, params: Path | None, as_json: bool) -> None:
+    """List the parameters that a search finds, first come first served."""
+    from cuzk import doctor
+
+    files = list(doctor.parameter_files(params or settings.params, sector_size))
+    view.show_parameters(files, as_json=as_json)
+
+
+@command(params, "verify")
+@size_option
+@params_option
+@device_option
+@threads_option
+@json_option
+def params_verify(
+    sector_size: int,
+    settings: Config,
+    params: Path | None,
+    device: str | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Check the parameters of a sector size: sizes, digest, every point on the curve and in its group."""
+    with view.live(as_json=as_json) as on_event:
+        found = cuzk.verify_parameters(
+            sector_size,
+            params=params or settings.params,
+            device=device or settings.device,
+            threads=threads or settings.threads,
+            on_event=on_event,
+        )
+    view.show_paths("checked", [found], as_json=as_json)
+
+
+@command(params, "generate")
+@size_option
+@click.option("--insecure-dev", is_flag=True, help="Required: you know that no network accepts such proofs.")
+@click.option(
+    "--trapdoors", type=Integers("ALPHA", "BETA", "GAMMA", "DELTA", "TAU"), help="Fixed, for tests."
+)
+@click.option("--out", type=PATH, help="Folder; without it cuzk's own for development parameters.")
+@device_option
+@threads_option
+@json_option
+def params_generate(
+    sector_size: int,
+    insecure_dev: bool,
+    trapdoors: tuple[int, ...] | None,
+    out: Path | None,
+    settings: Config,
+    device: str | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Make development parameters for a sector size. Whoever makes them can forge proofs."""
+    if not insecure_dev:
+        raise UsageError(
+            "parameters made by one machine are insecure",
+            next="add --insecure-dev if they are for development; `cuzk params fetch` gets the real ones",
+        )
+    with view.live(as_json=as_json) as on_event:
+        paths = cuzk.generate_parameters(
+            sector_size,
+            trapdoors=trapdoors,
+            out=out,
+            device=device or settings.device,
+            threads=threads or settings.threads,
+            on_event=on_event,
+        )
+    view.show_paths("written", paths, as_json=as_json)
+
+
+@command(params, "fetch")
+@size_option
+@click.option("--out", type=PATH, help="Folder; without it where other software keeps its parameters.")
+@click.option("--gateway", metavar="URL", help="Where to download from.")
+@json_option
+def params_fetch(
+    sector_size: int, out: Path | None, settings: Config, gateway: str | None, as_json: bool
+) -> None:
+    """Download the published parameters of a sector size. Run it again to go on where it stopped."""
+    with view.live(as_json=as_json) as on_event:
+        paths = cuzk.fetch_parameters(
+            sector_size, out=out, gateway=gateway or settings.gateway, on_event=on_event
+        )
+    view.show_paths("fetched", paths, as_json=as_json)
+
+
+@command(main, "doctor")
+@params_option
+@json_option
+def doctor_(settings: Config, params: Path | None, as_json: bool) -> None:
+    """Show what this machine has, and what cuzk uses of it."""
+    from cuzk import doctor
+
+    view.show_sections(doctor.examine(params or settings.params), as_json=as_json)
+
+
+if __name__ == "__main__":
+    main()
