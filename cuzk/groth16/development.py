@@ -1,9 +1,10 @@
-"""What tells development parameters from published ones: a small file beside them, `<stem>.insecure-dev.json`.
+"""What marks parameters as development ones: a small file beside them, `<stem>.insecure-dev.json`.
 
-Development parameters carry the published names, so that other software finds them, but whoever generated them
-could forge proofs, and no network accepts a proof made with them. The mark names the digest of the verifying key,
-with which both `.vk` and `.params` begin, so that a mark left behind says nothing about other parameters that
-later take the same name. Trapdoors are recorded only if the user gave them; random ones are never stored.
+Development parameters carry the published names, so that other software finds them, but whoever generated
+them could forge proofs, and no network accepts a proof made with them. The mark names the digest of the
+verifying key, with which both `.vk` and `.params` begin, so that a mark left behind says nothing about other
+parameters that later take the same name. Trapdoors are recorded only if the user gave them; random ones are
+never stored.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ MARK_SUFFIX = ".insecure-dev.json"
 
 
 def mark_content(key: VerifyingKey, given_trapdoors: Mapping[str, int] | None) -> bytes:
-    """The mark of parameters that begin with `key`; `given_trapdoors` is None when they were drawn at random."""
-    trapdoors = {name: str(value) for name, value in given_trapdoors.items()} if given_trapdoors else "random"
+    """The mark of parameters that begin with `key`; no `given_trapdoors` means that they were random."""
+    given = {name: str(value) for name, value in (given_trapdoors or {}).items()}
     content = {
         "warning": "Insecure development parameters: no network accepts proofs made with them.",
         "verifying_key_digest": key.digest,
-        "trapdoors": trapdoors,
+        "trapdoors": given or "random",
     }
     return json.dumps(content, indent=2).encode() + b"\n"
 

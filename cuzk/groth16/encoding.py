@@ -8,9 +8,9 @@ first byte of a point has three to spare:
     0x20  compressed: y is the lexicographically larger root, y > (p-1)/2; in Fq2 c1 decides, c0 if c1 = 0
     none  uncompressed                        G1: x, y (96)               G2: x.c1, x.c0, y.c1, y.c0 (192)
 
-The library that does the group law for single points, and the verifier's pairings, reads more than this: flags
-beside an identity, (0, 0) as the identity; and of an uncompressed Fq2 it wants c0 first. What comes in is
-checked here before. Millions of points are read by the kernels instead. Sources: blstrs, g1.rs and g2.rs.
+The library that does the group law for single points, and the verifier's pairings, reads more than this:
+flags beside an identity, (0, 0) as the identity; and of an uncompressed Fq2 it wants c0 first. What comes in
+is checked here before. Millions of points are read by the kernels instead. Sources: blstrs, g1.rs and g2.rs.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ class PointError(ValueError):
 
 
 def decode_g1(data: bytes, *, allow_identity: bool = False) -> G1Point:
-    """The point of 96 bytes, uncompressed. Raises PointError unless canonical, on the curve and of order r."""
+    """The point of 96 bytes, uncompressed. Raises PointError unless canonical, on the curve, of order r."""
     if _is_identity(data, G1_BYTES, compressed=False):
         return _identity(G1Point, allow_identity)
     return _in_subgroup(_on_curve(G1Point.from_xy_bytes_unchecked_be, data))
 
 
 def decode_g2(data: bytes, *, allow_identity: bool = False) -> G2Point:
-    """The point of 192 bytes, uncompressed. Raises PointError unless canonical, on the curve and of order r."""
+    """The point of 192 bytes, uncompressed. Raises PointError unless canonical, on the curve, of order r."""
     if _is_identity(data, G2_BYTES, compressed=False):
         return _identity(G2Point, allow_identity)
     return _in_subgroup(_on_curve(G2Point.from_xy_bytes_unchecked_be, _swap_fq2(data)))
 
 
 def decompress_g1(data: bytes) -> G1Point:
-    """The point of 48 bytes, compressed. Raises PointError unless canonical, on the curve and of order r."""
+    """The point of 48 bytes, compressed. Raises PointError unless canonical, on the curve, of order r."""
     if _is_identity(data, G1_COMPRESSED_BYTES, compressed=True):
         return _identity(G1Point, False)
     return _in_subgroup(_on_curve(G1Point.from_compressed_bytes_unchecked, data))
 
 
 def decompress_g2(data: bytes) -> G2Point:
-    """The point of 96 bytes, compressed. Raises PointError unless canonical, on the curve and of order r."""
+    """The point of 96 bytes, compressed. Raises PointError unless canonical, on the curve, of order r."""
     if _is_identity(data, G2_COMPRESSED_BYTES, compressed=True):
         return _identity(G2Point, False)
     return _in_subgroup(_on_curve(G2Point.from_compressed_bytes_unchecked, data))

@@ -64,7 +64,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def read_small(path: Path) -> bytes:
-    """A whole file of at most 16 MiB. Raises ParameterError when it is missing or larger, or ResourceError."""
+    """A whole file of at most 16 MiB. Raises as `reading` does, and ParameterError when it is larger."""
     with reading(path), path.open("rb") as file:
         data = file.read(_SMALL_BYTES + 1)
     if len(data) > _SMALL_BYTES:
@@ -73,7 +73,7 @@ def read_small(path: Path) -> bytes:
 
 
 def temporary_beside(path: Path) -> Path:
-    """A name in the same folder that no other process uses: what is written there is renamed when complete."""
+    """A name in the same folder that no other process uses, for what is renamed when complete."""
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 

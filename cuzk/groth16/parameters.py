@@ -1,15 +1,15 @@
 """A `.params` file: its layout, and reading it without copying.
 
-    verifying key | n h | n l | n a | n b_g1 | n b_g2      n: u32 big-endian; points uncompressed; nothing else
+    verifying key | n h | n l | n a | n b_g1 | n b_g2    n: u32, big-endian; points uncompressed
 
     h     m - 1 points           the quotient polynomial; m rows rounded up to a power of two
     l     one a witness variable
     a     inputs, then the witness variables that occur in A
     b     ONE, then the witness variables that occur in B, in G1 and again in G2
 
-Opening a file checks that its sizes fit together and, given the circuit's counts, that it belongs to the circuit;
-the few points of its key are decoded. Whether the millions of others lie on the curve is the kernels' business.
-Source: bellperson, groth16/params.rs.
+Opening a file checks that its sizes fit together and, given the circuit's counts, that it belongs to the
+circuit; the few points of its key are decoded. Whether the millions of others lie on the curve is the
+kernels' business. Source: bellperson, groth16/params.rs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PointCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterFile:
-    """An open file: G1 sections are (n, 96) uint8, `b_g2` is (n, 192) uint8, read-only views of the mapped file.
+    """An open file. G1 sections are (n, 96) uint8, `b_g2` is (n, 192) uint8: read-only views of the mapping.
 
     The mapping lives as long as any view of it; closing is left to the garbage collector.
     """
@@ -82,8 +82,8 @@ class ParameterFile:
 def open_parameters(path: Path, expected: PointCounts | None = None) -> ParameterFile:
     """Map a `.params` file, checked against itself and against the counts of the circuit it should serve.
 
-    Raises ParameterError when it is missing, empty, truncated, too long, of another circuit, or has an unusable
-    key; ResourceError when it cannot be read.
+    Raises ParameterError when it is missing, empty, truncated, too long, of another circuit, or its key is
+    unusable; ResourceError when it cannot be read.
     """
     mapped = _map(path)
     key_end = key_bytes(mapped[:HEAD_BYTES].tobytes(), where=str(path))
@@ -110,7 +110,7 @@ def open_parameters(path: Path, expected: PointCounts | None = None) -> Paramete
 
 
 def read_key_of(path: Path) -> VerifyingKey:
-    """The checked key that a `.params` file begins with, without a look at the rest. Raises as open_parameters."""
+    """The checked key that a `.params` file begins with; the rest is not looked at. Raises likewise."""
     with reading(path), path.open("rb") as file:
         head = file.read(HEAD_BYTES)
         key_end = key_bytes(head, where=str(path))

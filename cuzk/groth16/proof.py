@@ -1,4 +1,5 @@
-"""A proof as bytes: A, B, C compressed, 192 bytes a partition; a sector's proof is its partitions one after another.
+"""A proof as bytes: A, B, C compressed, 192 bytes a partition; a sector's proof is its partitions one after
+another.
 
 Sources: bellperson, groth16/proof.rs; storage-proofs-core, multi_proof.rs.
 """
@@ -19,7 +20,7 @@ PROOF_BYTES = 2 * G1_COMPRESSED_BYTES + G2_COMPRESSED_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One partition's proof: `a` and `c` in G1 (48 bytes), `b` in G2 (96 bytes), compressed, not yet decoded."""
+    """One partition's proof: `a` and `c` in G1 (48 bytes), `b` in G2 (96 bytes), not yet decoded."""
 
     a: bytes
     b: bytes
@@ -48,7 +49,7 @@ class Proof:
         return self.a + self.b + self.c
 
     def points(self, *, where: str = "proof") -> tuple[G1Point, G2Point, G1Point]:
-        """A, B, C. Raises InputError, naming the point behind `where`, for what encodes no point of order r."""
+        """A, B, C. Raises InputError, with the point's name, unless each is a point of order r."""
         name = "A"
         try:
             a = encoding.decompress_g1(self.a)
@@ -64,7 +65,7 @@ class Proof:
 
 
 def split_proofs(data: bytes) -> list[Proof]:
-    """The proofs of partitions 0, 1, ... Raises InputError unless `data` is a positive multiple of 192 bytes."""
+    """The proofs of partitions 0, 1, ... Raises InputError unless `data` is a multiple of 192 bytes, not 0."""
     if not data or len(data) % PROOF_BYTES:
         raise InputError(
             f"{len(data)} bytes are no sequence of proofs of {PROOF_BYTES} bytes",

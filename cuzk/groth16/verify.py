@@ -8,9 +8,9 @@ K of them hold together, but for a chance of 2^-128, when for random 128-bit z_1
 
     prod_k e(z_k A_k, B_k) = e(sum_k z_k alpha, beta) e(sum_k z_k X_k, gamma) e(sum_k z_k C_k, delta)
 
-which takes K + 3 Miller loops, one final exponentiation and one sum over ic. A single proof is K = 1 with z = 1.
-(Keeping e(alpha, beta) would save 0.3 ms of a check.) All points have been read strictly, subgroup included.
-Source: bellperson, groth16/verifier.rs.
+which takes K + 3 Miller loops, one final exponentiation and one sum over ic. A single proof is K = 1 with z =
+1. (Keeping e(alpha, beta) would save 0.3 ms of a check.) All points have been read strictly, subgroup
+included. Source: bellperson, groth16/verifier.rs.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Verifier:
         for weight, inputs in zip(weights, public_inputs, strict=True):
             if len(inputs) + 1 != len(self._ic):
                 raise ParameterError(
-                    f"the verifying key belongs to another circuit: it takes {len(self._ic) - 1} public inputs, "
-                    f"not {len(inputs)}",
+                    "the verifying key belongs to another circuit: "
+                    f"it takes {len(self._ic) - 1} public inputs, not {len(inputs)}",
                     next=NEXT,
                 )
             for index, value in enumerate(_integers(inputs), start=1):

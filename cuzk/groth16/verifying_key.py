@@ -1,9 +1,9 @@
 """The verifying key: what a `.vk` file holds, and what a `.params` file begins with.
 
-    alpha_g1 96 | beta_g1 96 | beta_g2 192 | gamma_g2 192 | delta_g1 96 | delta_g2 192 | count of ic, u32 | ic 96 each
+    alpha_g1 96 | beta_g1 96 | beta_g2 192 | gamma_g2 192 | delta_g1 96 | delta_g2 192 | n ic | ic, n x 96
 
-Points are uncompressed, counts big-endian. `ic` has one point for ONE and one for each public input.
-Source: bellperson, groth16/verifying_key.rs.
+Points are uncompressed, the count n is a big-endian u32. `ic` has one point for ONE and one for each public input. Source:
+bellperson, groth16/verifying_key.rs.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ class VerifyingKey:
 
 
 def key_bytes(head: bytes, *, where: str) -> int:
-    """Length of the key that begins with `head`, its first 868 bytes. Raises ParameterError if it cannot be one."""
+    """Length of the key whose first 868 bytes are `head`. Raises ParameterError if it cannot be one."""
     if not head:
         raise ParameterError("the file is empty", where=where, next=NEXT)
     if len(head) < HEAD_BYTES:
         raise ParameterError(
-            f"the file is truncated: {len(head)} bytes, where the verifying key alone has more than {HEAD_BYTES}",
+            f"the file is truncated: {len(head)} bytes, and the verifying key alone has over {HEAD_BYTES}",
             where=where,
             next=NEXT,
         )

@@ -1,8 +1,8 @@
 """Writing development parameters: `.params` in chunks, with `.vk`, `.meta` and the mark, all of them or none.
 
-Everything goes to temporary files in the same folder, which are renamed when the last point is on the disk, and
-removed by any exception before that, Ctrl-C included. Layout: `parameters`; order of the renames: the mark first,
-so that at no moment a new file stands there unmarked, and `.params` last.
+Everything goes to temporary files in the same folder, which are renamed when the last point is on the disk,
+and removed by any exception before that, Ctrl-C included. Layout: `parameters`; order of the renames: the
+mark first, so that at no moment a new file stands there unmarked, and `.params` last.
 """
 
 from __future__ import annotations
