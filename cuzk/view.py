@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -178,7 +178,7 @@ class _Stage:
         self.total = started.total
         self.unit = started.unit
         self.done = 0
-        self.begin = self.said = time.monotonic()
+        self.begin = self.said = monotonic()
 
     def advance(self, event: StageAdvanced) -> None:
         self.done = event.done
@@ -194,7 +194,7 @@ class _Stage:
 
     def pace(self) -> str:
         """ "1.3 M/s, ETA 7.1 s"."""
-        elapsed = time.monotonic() - self.begin
+        elapsed = monotonic() - self.begin
         if not self.done or elapsed <= 0:
             return ""
         rate = self.done / elapsed
@@ -218,8 +218,8 @@ class _PlainProgress:
         elif isinstance(event, StageAdvanced):
             stage = self._stages[event.name]
             stage.advance(event)
-            if time.monotonic() - stage.said >= PLAIN_INTERVAL_S:
-                stage.said = time.monotonic()
+            if monotonic() - stage.said >= PLAIN_INTERVAL_S:
+                stage.said = monotonic()
                 click.echo(f"{stage.name}: {stage.amount()}, {stage.pace()}", err=True)
         else:
             stage = self._stages.pop(event.name)

@@ -1,0 +1,39 @@
+"""Draws docs/figures/prove.svg: a real proof of the bundled 2 KiB sector, as a terminal shows it.
+
+Run after `make demo`, whose parameters it uses: .venv/bin/python docs/figures/terminal.py
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+
+import cuzk
+from cuzk import view
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDTH = 104
+#: Rich names web fonts; a picture in a repository should load nothing.
+TEMPLATE = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+
+
+def main() -> None:
+    console = Console(record=True, width=WIDTH, force_terminal=True, file=io.StringIO())
+    console.print("[green]$[/] cuzk prove c1.json", highlight=False)
+    with view.drawing(console) as on_event:
+        result = cuzk.prove(
+            ROOT / "tests/vectors/porep/2k-random.json",
+            params=ROOT / ".demo/parameters",
+            on_event=on_event,
+        )
+    console.print(view.proof_block(result), highlight=False, markup=False)
+    picture = console.export_svg(title="cuzk", code_format=TEMPLATE)
+    (ROOT / "docs/figures/prove.svg").write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

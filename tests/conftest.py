@@ -1,0 +1,26 @@
+"""What every test may use: the vectors' folder, and a home of its own so that no test sees the user's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("cuzk", deadline=None, print_blob=True)  # a first call compiles
+settings.load_profile("cuzk")
+
+
+@pytest.fixture(scope="session")
+def vectors() -> Path:
+    """Upstream's own outputs; see the `origin` in each file."""
+    return Path(__file__).parent / "vectors"
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty folders for configuration, data and parameters. Compiled code stays where it is."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("FIL_PROOFS_PARAMETER_CACHE", str(tmp_path / "parameters"))
+    return tmp_path

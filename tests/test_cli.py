@@ -1,0 +1,205 @@
+"""The commands as a user meets them: help, exit codes, messages, and what goes to which stream."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from cuzk import cli
+from cuzk.errors import DeviceError, InputError, ProofError, UsageError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, arguments)
+
+
+def failing(error: BaseException, *options: str) -> Result:
+    """What a user sees when a command of the same root class meets `error`."""
+
+    @click.group(cls=cli.Cli)
+    def root() -> None:
+        pass
+
+    @root.command()
+    @cli.debug_option
+    @cli.json_option
+    def work(as_json: bool) -> None:
+        raise error
+
+    return CliRunner().invoke(root, ["work", *options])
+
+
+def all_commands(group: click.Group = cli.main, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = [path]
+    for name, command in group.commands.items():
+        inner = (*path, name)
+        found += all_commands(command, inner) if isinstance(command, click.Group) else [inner]
+    return found
+
+
+@pytest.mark.parametrize("path", all_commands(), ids=" ".join)
+def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
+    result = run(*path, "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.stdout and "\n\n  " in result.stdout
+
+
+def test_help_answers_at_once() -> None:
+    seconds = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "cli.py", "--help"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - begin)
+    assert min(seconds) <= 0.3
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [
+        (InputError("x"), 1),
+        (DeviceError("x"), 1),
+        (UsageError("x"), 2),
+        (ProofError("x"), 3),
+        (MemoryError(), 1),
+        (OSError(errno.ENOSPC, "No space left on device", "/data/p"), 1),
+        (PermissionError(errno.EACCES, "Permission denied", "/data/p"), 1),
+        (ZeroDivisionError("division by zero"), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_ends_with_the_code_of_its_kind_and_no_traceback(
+    error: BaseException, exit_code: int
+) -> None:
+    result = failing(error)
+    assert result.exit_code == exit_code
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert result.stderr.strip()
+
+
+def test_an_error_says_what_where_and_what_next() -> None:
+    error = InputError(
+        "column does not hash to comm_c", where="partition 3, challenge 17", next="run C1 again"
+    )
+    assert failing(error).stderr == (
+        "error: column does not hash to comm_c\n  where: partition 3, challenge 17\n  next:  run C1 again\n"
+    )
+
+
+def test_a_full_disk_is_named_with_its_file() -> None:
+    stderr = failing(OSError(errno.ENOSPC, "No space left on device", "/data/p")).stderr
+    assert "the disk is full" in stderr and "/data/p" in stderr and "free some space" in stderr
+
+
+def test_a_mistake_of_ours_is_owned_up_to() -> None:
+    stderr = failing(ZeroDivisionError("division by zero")).stderr
+    assert "mistake in cuzk" in stderr and "ZeroDivisionError" in stderr and "--debug" in stderr
+
+
+def test_debug_shows_the_traceback() -> None:
+    assert "Traceback (most recent call last)" in failing(InputError("x"), "--debug").stderr
+
+
+def test_json_gets_the_error_as_json_and_nothing_else_on_stdout() -> None:
+    result = failing(InputError("x", where="y", next="z"), "--json")
+    assert json.loads(result.stdout) == {"error": {"what": "x", "where": "y", "next": "z"}}
+    assert "error: x" in result.stderr
+
+
+def test_a_python_warning_becomes_a_plain_line() -> None:
+    @click.group(cls=cli.Cli)
+    def root() -> None:
+        pass
+
+    @root.command()
+    def work() -> None:
+        warnings.warn("the cache is read-only", UserWarning, stacklevel=1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        result = CliRunner().invoke(root, ["work"])
+    assert result.stderr == "warning: the cache is read-only\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["prove"],
+        ["prove", "c1.json", "--insecure-rs", "13"],
+        ["prove", "c1.json", "--insecure-rs", "13,x"],
+        ["prove", "c1.json", "--insecure-rs", "13,-1"],
+        ["prove", "c1.json", "--threads", "0"],
+        ["prove", "c1.json", "--partition", "-1"],
+        ["params", "generate", "--insecure-dev"],
+        ["params", "generate", "--insecure-dev", "--sector-size", "2Ki"],
+        ["params", "generate", "--sector-size", "2KiB"],
+        ["params", "generate", "--insecure-dev", "--sector-size", "2KiB", "--trapdoors", "2,3,5,7"],
+        ["params", "fetch"],
+        ["nonsense"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2_before_any_work(arguments: list[str], own_home: Path) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stderr and "Traceback" not in result.stderr
+
+
+def test_integers_are_read_in_decimal_and_hexadecimal() -> None:
+    assert cli.Integers("R", "S").convert("13, 0x11", None, None) == (13, 17)
+
+
+def test_a_proof_that_could_not_be_written_is_not_begun(own_home: Path, vectors: Path) -> None:
+    c1 = str(vectors / "porep" / "2k-zero.json")
+    result = run("prove", c1, "--out", str(own_home / "none" / "proof.bin"))
+    assert result.exit_code == 1
+    assert "could not be written" in result.stderr
+
+
+def test_a_mistake_in_the_configuration_is_reported_like_any_other(own_home: Path) -> None:
+    (own_home / "config" / "cuzk").mkdir(parents=True)
+    (own_home / "config" / "cuzk" / "cuzk.toml").write_text("[prover]\nthread = 1\n")
+    result = run("params", "list")
+    assert result.exit_code == 1
+    assert "cuzk.toml:2" in result.stderr and "did you mean prover.threads?" in result.stderr
+
+
+def test_doctor_says_the_same_in_words_and_in_json(own_home: Path) -> None:
+    words, facts = run("doctor"), json.loads(run("doctor", "--json").stdout)
+    assert words.exit_code == 0
+    assert {"software", "processor", "memory", "gpu", "compiled code", "parameters"} <= facts.keys()
+    for section in ("software", "processor"):
+        for value in facts[section].values():
+            assert str(value) in words.stdout
+    assert str(own_home / "parameters") in facts["parameters"]
+
+
+def test_an_empty_search_lists_no_parameters(own_home: Path) -> None:
+    assert json.loads(run("params", "list", "--json").stdout) == []
+    assert "no parameters found" in run("params", "list").stdout
+
+
+def test_the_readme_shows_only_commands_that_exist() -> None:
+    blocks = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
+    shown = [words[1:] for words in lines if words[:1] == ["cuzk"]]
+    assert len(shown) >= 5
+    for words in shown:
+        command: click.Command = cli.main
+        while isinstance(command, click.Group):
+            command = command.commands[words.pop(0)]
+        command.make_context(command.name, words, resilient_parsing=False)
