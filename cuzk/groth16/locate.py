@@ -1,7 +1,7 @@
 """Where parameter files are looked for, and whether what was found is published or for development.
 
-Searched in this order: the folder that the user names; `FIL_PROOFS_PARAMETER_CACHE`, or where that is not set
-the usual /var/tmp/filecoin-proof-parameters; cuzk's own folder for development parameters.
+Searched in this order: the folder that the user names; the one in FIL_PROOFS_PARAMETER_CACHE; its usual
+default, /var/tmp/filecoin-proof-parameters; cuzk's own folder for development parameters.
 
 A `.params` file begins with the bytes of its `.vk` file, whose digest the manifest knows. So the first
 kilobytes tell what a file of 45 GB claims to be, without reading it:
@@ -45,9 +45,10 @@ def development_folder() -> Path:
 
 def search_folders(explicit: Path | None = None) -> tuple[Path, ...]:
     """The folders to search, in order, whether they exist or not."""
-    usual = Path(os.environ.get(FOLDER_VARIABLE) or USUAL_FOLDER)
-    named = () if explicit is None else (explicit,)
-    return (*named, usual, development_folder())
+    variable = os.environ.get(FOLDER_VARIABLE)
+    named = [] if explicit is None else [explicit]
+    of_variable = [Path(variable)] if variable else []
+    return (*named, *of_variable, USUAL_FOLDER, development_folder())
 
 
 def find_parameters(stem: str, *, sector_size: str, explicit: Path | None = None) -> Found:

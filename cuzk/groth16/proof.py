@@ -65,7 +65,7 @@ class Proof:
 
 
 def split_proofs(data: bytes) -> list[Proof]:
-    """The proofs of partitions 0, 1, ... Raises InputError unless `data` is a multiple of 192 bytes, not 0."""
+    """The proofs of partitions 0, 1, ... Raises InputError unless there are n x 192 bytes, n > 0."""
     if not data or len(data) % PROOF_BYTES:
         raise InputError(
             f"{len(data)} bytes are no sequence of proofs of {PROOF_BYTES} bytes",

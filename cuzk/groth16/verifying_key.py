@@ -2,8 +2,8 @@
 
     alpha_g1 96 | beta_g1 96 | beta_g2 192 | gamma_g2 192 | delta_g1 96 | delta_g2 192 | n ic | ic, n x 96
 
-Points are uncompressed, the count n is a big-endian u32. `ic` has one point for ONE and one for each public input. Source:
-bellperson, groth16/verifying_key.rs.
+Points are uncompressed; the count n is a big-endian u32. `ic` has one point for ONE and one for each public
+input. Source: bellperson, groth16/verifying_key.rs.
 """
 
 from __future__ import annotations
