@@ -1,10 +1,11 @@
-"""What a prover is given for one sector: the vanilla proofs as plain arrays, one leading axis for the challenges.
+"""What a prover is given for one sector: the vanilla proofs as plain arrays, challenges along the first axis.
 
-Every hash, node, label and commitment is 32 bytes, the little-endian encoding of an Fr; whether it is canonical
-(< r) and fits its neighbours is what `check` finds out. C challenges a partition, L layers, K partitions.
+Every hash, node, label and commitment is 32 bytes, the little-endian encoding of an Fr; whether it is
+canonical (< r) and fits its neighbours is what `check` finds out. A partition has C challenges, a sector has
+L layers.
 
-A column's or parent's axis counts 15 *columns*: 0 is the challenged node itself (`c_x`), 1..6 its DRG parents,
-7..14 its expander parents.
+An axis of 15 counts *columns*: 0 is the challenged node itself (`c_x`), 1..6 are its DRG parents, 7..14 its
+expander parents.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.sector.registered_proof import RegisteredProof
-from cuzk.sector.shape import SectorShape
+from cuzk.sector.shape import DRG_DEGREE, EXPANDER_DEGREE, SectorShape
+
+COLUMN_NAMES = (
+    "the challenged node",
+    *(f"DRG parent {i}" for i in range(DRG_DEGREE)),
+    *(f"expander parent {i}" for i in range(EXPANDER_DEGREE)),
+)
+"""What messages call the 15 columns."""
 
 Bytes = NDArray[np.uint8]
 Counts = NDArray[np.int64]
@@ -88,11 +96,11 @@ class PartitionInput:
 
     @property
     def comm_c(self) -> bytes:
-        return self.c_paths.roots[0, 0].tobytes()
+        return bytes(self.c_paths.roots[0, 0])
 
     @property
     def comm_r_last(self) -> bytes:
-        return self.r_paths.roots[0].tobytes()
+        return bytes(self.r_paths.roots[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -87,14 +87,14 @@ def all_registered_proofs() -> tuple[RegisteredProof, ...]:
     )
 
 
-def registered_proof(name: str) -> RegisteredProof:
-    """The entry of that name. Raises InputError for a name that the registry does not hold."""
+def registered_proof(name: str, *, where: str = "registered_proof") -> RegisteredProof:
+    """The entry of that name. Raises InputError, placed at `where`, if there is none."""
     for entry in all_registered_proofs():
         if entry.name == name:
             return entry
     sizes = ", ".join(shape_of(size).name for size in _SIZES)
     raise InputError(
         f"registered proof {name!r:.80} is unknown",
-        where="registered_proof",
+        where=where,
         next=f"known are StackedDrg<size>V1 and its V1_1, synthetic and non-interactive forms; sizes {sizes}",
     )

@@ -1,0 +1,173 @@
+"""The JSON documents of a Commit 1 output: their types, and bytes to objects of these types.
+
+The outer file is {"SectorNum": .., "Phase1Out": base64 of the inner document, "SectorSize": ..}; the inner
+one is as serde (Rust) or Go write it. Keys come in any order, unknown ones are ignored. Types, ranges and
+missing keys are checked here, counts and meaning above.
+
+A 32 GiB sector has 300,000 hashes of 32 JSON integers each. msgspec decodes and checks them in one pass, four
+times as fast as json or orjson, which would leave the checking to do.
+Sources: filecoin-proofs-api, seal.rs; storage-proofs-core, merkle/proof.rs; storage-proofs-porep,
+stacked/vanilla/params.rs.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Annotated, NoReturn, TypeVar
+
+import msgspec
+
+from cuzk.errors import InputError
+from cuzk.sector.shape import NODE_BYTES
+
+LARGEST_DOCUMENT_BYTES = 2 << 30
+"""Refused beyond this, packed or unpacked: the largest real file (126 partitions of 32 GiB) has 0.9 GB."""
+
+Byte = Annotated[int, msgspec.Meta(ge=0, le=255)]
+Hash = Annotated[list[Byte], msgspec.Meta(min_length=NODE_BYTES, max_length=NODE_BYTES)]
+Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class Wrapper(msgspec.Struct):
+    Phase1Out: bytes | None = None
+    SectorNum: Index | None = None
+    SectorSize: Index | None = None
+
+
+class Element(msgspec.Struct):
+    hashes: list[Hash]
+    index: Index
+
+
+class InclusionPath(msgspec.Struct):
+    path: list[Element]
+
+
+class SingleProof(msgspec.Struct):
+    root: Hash
+    leaf: Hash
+    path: InclusionPath
+
+
+class SubProof(msgspec.Struct):
+    root: Hash
+    leaf: Hash
+    base_proof: InclusionPath
+    sub_proof: InclusionPath
+
+
+class TopProof(msgspec.Struct):
+    root: Hash
+    leaf: Hash
+    base_proof: InclusionPath
+    sub_proof: InclusionPath
+    top_proof: InclusionPath
+
+
+class ProofData(msgspec.Struct):
+    Single: SingleProof | None = None
+    Sub: SubProof | None = None
+    Top: TopProof | None = None
+
+
+class MerkleProof(msgspec.Struct):
+    data: ProofData
+
+
+class Column(msgspec.Struct):
+    index: Index
+    rows: list[Hash]
+
+
+class ColumnProof(msgspec.Struct):
+    column: Column
+    inclusion_proof: MerkleProof
+
+
+class ColumnProofs(msgspec.Struct):
+    c_x: ColumnProof
+    drg_parents: list[ColumnProof]
+    exp_parents: list[ColumnProof]
+
+
+class Labeling(msgspec.Struct):
+    parents: list[Hash]
+    layer_index: Index
+    node: Index
+
+
+class VanillaProof(msgspec.Struct):
+    comm_d_proofs: MerkleProof
+    comm_r_last_proof: MerkleProof
+    replica_column_proofs: ColumnProofs
+    labeling_proofs: list[Labeling]
+    encoding_proof: Labeling
+
+
+class Inner(msgspec.Struct):
+    registered_proof: str
+    vanilla_proofs: dict[str, list[list[VanillaProof]]]
+    comm_r: Hash
+    comm_d: Hash
+    replica_id: Hash
+    seed: Hash
+    ticket: Hash
+
+
+def fail(what: str, where: str) -> NoReturn:
+    """Raise the InputError of a document that is not what C1 writes."""
+    raise InputError(what, where=where, next="run C1 for this sector again, or copy its output again")
+
+
+def decode_document(data: bytes, origin: str) -> tuple[Wrapper, Inner]:
+    """Wrapper (empty if there is none) and inner document of a file's bytes. Raises InputError."""
+    data = _gunzip(data, origin)
+    if not data.strip():
+        fail("the file is empty", origin)
+    wrapper = _decode(data, Wrapper, origin)
+    inner = data if wrapper.Phase1Out is None else wrapper.Phase1Out
+    return wrapper, _decode(inner, Inner, origin)
+
+
+def _gunzip(data: bytes, origin: str) -> bytes:
+    """`data`, unpacked if it begins as gzip does."""
+    unpacked = data
+    if data.startswith(b"\x1f\x8b"):
+        unzipper = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        try:
+            unpacked = unzipper.decompress(data, LARGEST_DOCUMENT_BYTES + 1)
+        except zlib.error as error:
+            fail(f"the gzip file is damaged: {error}", origin)
+        if not unzipper.eof and len(unpacked) <= LARGEST_DOCUMENT_BYTES:
+            fail("the gzip file is truncated", origin)
+    if len(unpacked) > LARGEST_DOCUMENT_BYTES:
+        fail(f"the document is larger than {LARGEST_DOCUMENT_BYTES >> 30} GiB", origin)
+    return unpacked
+
+
+_Document = TypeVar("_Document", Wrapper, Inner)
+
+
+def _decode(data: bytes, form: type[_Document], origin: str) -> _Document:
+    try:
+        return msgspec.json.decode(data, type=form)
+    except msgspec.ValidationError as error:
+        fail(*_in_words(str(error), origin))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        name = "file" if form is Wrapper else "document in Phase1Out"
+        fail(f"the {name} is not whole JSON: {error}", origin)
+
+
+def _in_words(message: str, origin: str) -> tuple[str, str]:
+    """msgspec's message, `.. - at `$.vanilla_proofs[...][3][17].comm_d_proofs``, as what and where."""
+    what, _, place = message.partition(" - at `$.")
+    pattern = r"(vanilla_proofs)(?:\[\.\.\.\])?(?:\[(\d+)\])?(?:\[(\d+)\])?(.*)"
+    found = re.fullmatch(pattern, place.rstrip("`"))
+    if not found:
+        return what, f"{origin}, {place.rstrip('`')}".rstrip(", ")
+    name, partition, challenge, rest = found.groups()
+    words = [origin, f"partition {partition}" if partition else name]
+    words += [f"challenge {challenge}"] if challenge else []
+    words += [rest.lstrip(".")] if rest else []
+    return what, ", ".join(words)
