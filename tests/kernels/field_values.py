@@ -1,0 +1,36 @@
+"""Field values as arrays of each form, and back: plain integers on the test's side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cuzk.kernels.device.cpu import aligned_empty
+from cuzk.kernels.field_type import FieldForm
+
+
+def row_width(form: FieldForm) -> int:
+    """Bits of a word in memory: only FQ8 keeps its 52-bit limbs there."""
+    return 52 if form.words == form.limbs and form.lanes == 8 else 64
+
+
+def to_rows(form: FieldForm, values: Sequence[int]) -> np.ndarray[Any, Any]:
+    rows = aligned_empty(len(values), form.words)
+    for row, value in zip(rows, values, strict=True):
+        row[:] = form.modulus.limbs(value, form.words, row_width(form))
+    return rows
+
+
+def to_ints(form: FieldForm, rows: np.ndarray[Any, Any]) -> list[int]:
+    width = row_width(form)
+    return [sum(int(word) << (width * i) for i, word in enumerate(row)) for row in rows]
+
+
+def edge_values(p: int) -> list[int]:
+    """0, 1, p-1 and values whose limbs are all ones or all zeros."""
+    saturated = [(1 << k) - 1 for k in (32, 52, 64, 104, 128, 250)] + [
+        1 << k for k in (51, 52, 63, 64, 208, 253)
+    ]
+    return [0, 1, 2, p - 1, p - 2, (p - 1) // 2, (p + 1) // 2, *(v % p for v in saturated)]
