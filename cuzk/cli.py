@@ -170,7 +170,14 @@ def command(group: click.Group, name: str) -> Callable[[F], click.Command]:
     return wrap
 
 
-@click.group(cls=Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Cli,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "color": False if os.environ.get("NO_COLOR") else None,
+    },
+)
 @click.version_option(cuzk.__version__, prog_name="cuzk")
 @debug_option
 def main() -> None:

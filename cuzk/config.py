@@ -95,7 +95,9 @@ def _build(document: dict[str, Any], text: str, path: Path) -> Config:
                     where=where,
                     next=f"give {_KINDS[kind]}",
                 )
-            values[field] = Path(value).expanduser() if field == "params" else value
+            values[field] = value
+    if "params" in values:
+        values["params"] = Path(values["params"]).expanduser()
     try:
         return Config(**values)
     except ValueError as error:

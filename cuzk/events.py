@@ -1,8 +1,8 @@
 """What long work says while it runs: stages that start, advance and end, and notices in between.
 
 Whoever starts long work may pass `on_event`; it is called in the thread that does the work and must return
-quickly. Code below the facade knows nothing of events: it calls a plain `progress(done, total)`, which `stage`
-supplies.
+quickly. Code below the facade knows nothing of events: it calls a plain `progress(done, total)`, which
+`stage` supplies.
 """
 
 from __future__ import annotations

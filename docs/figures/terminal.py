@@ -22,8 +22,9 @@ TEMPLATE = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.
 
 
 def main() -> None:
-    console = Console(record=True, width=WIDTH, force_terminal=True, file=io.StringIO())
-    console.print("[green]$[/] cuzk prove c1.json", highlight=False)
+    # Not a terminal itself, so that only the last state of the drawing is recorded, not every frame.
+    console = Console(record=True, width=WIDTH, force_terminal=False, file=io.StringIO())
+    console.print("[green]$ [/]cuzk prove c1.json", highlight=False)
     with view.drawing(console) as on_event:
         result = cuzk.prove(
             ROOT / "tests/vectors/porep/2k-random.json",
