@@ -82,9 +82,7 @@ def small_sections() -> dict[str, np.ndarray]:
 
 
 @pytest.fixture
-def small_params(
-    tmp_path: Path, small_key: VerifyingKey, small_sections: dict[str, np.ndarray]
-) -> Path:
+def small_params(tmp_path: Path, small_key: VerifyingKey, small_sections: dict[str, np.ndarray]) -> Path:
     """A `.params` file put together by hand, not by the writer."""
     path = tmp_path / "small.params"
     content = small_key.to_bytes()

@@ -44,7 +44,9 @@ def g1_bytes_by_py_ecc(k: int) -> tuple[bytes, bytes]:
 def g2_bytes_by_py_ecc(k: int) -> tuple[bytes, bytes]:
     point = multiply(G2, k)
     x, y = normalize(point)
-    return be48(*(int(c) for c in (x.coeffs[1], x.coeffs[0], y.coeffs[1], y.coeffs[0]))), be48(*compress_G2(point))
+    return be48(*(int(c) for c in (x.coeffs[1], x.coeffs[0], y.coeffs[1], y.coeffs[0]))), be48(
+        *compress_G2(point)
+    )
 
 
 @pytest.mark.parametrize("k", MULTIPLES)
