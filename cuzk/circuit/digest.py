@@ -1,0 +1,82 @@
+"""Digests that pin down a circuit and an assignment, bit for bit. All are SHA-256, as hex.
+
+r1cs   of all rows in order, in the form of `kernels.serialize`
+lists  of field elements in their 32-byte little-endian encodings
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.tables import field_array
+from cuzk.circuit.witness import Assignment
+from cuzk.kernels.serialize import COUNT_BYTES, TERM_BYTES, serialize_rows
+
+
+def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:
+    """Of all rows; with `strands`, of the rows of the first so many strands only, without those of the inputs."""
+    digest = sha256()
+    table = circuit.instances
+    coefficients = [field_array(template.values).view(np.uint8) for template in circuit.templates]
+    longest = max(TERM_BYTES * len(t.slots) + COUNT_BYTES * len(t.ends) for t in circuit.templates)
+    out = np.empty(longest, dtype=np.uint8)
+    for i in range(circuit.strands[-1 if strands is None else strands]):
+        template = circuit.templates[table.template[i]]
+        size = serialize_rows(
+            template.ends,
+            template.slots,
+            template.coefficients,
+            coefficients[table.template[i]],
+            variables_of(circuit, i),
+            circuit.num_inputs,
+            out,
+        )
+        digest.update(out[:size])
+    if strands is None:
+        digest.update(input_rows(circuit.num_inputs))
+    return digest.hexdigest()
+
+
+def variables_of(circuit: Circuit, i: int) -> NDArray[np.int64]:
+    """(slots,) the variable of each slot of instance i."""
+    table = circuit.instances
+    template = circuit.templates[table.template[i]]
+    bits, numbers = table.bits_start[i], table.numbers_start[i]
+    own = circuit.num_inputs + int(table.first_aux[i])
+    return np.concatenate(
+        [
+            np.zeros(1, dtype=np.int64),
+            circuit.num_inputs + table.external_bits[bits : bits + template.external_bits].astype(np.int64),
+            table.external_numbers[numbers : numbers + template.external_numbers].astype(np.int64),
+            np.arange(own, own + template.aux),
+        ]
+    )
+
+
+def input_rows(num_inputs: int) -> bytes:
+    """The rows (input i) * {} = {}."""
+    one = (1).to_bytes(32, "little")
+    count, none = (1).to_bytes(4, "little"), (0).to_bytes(4, "little")
+    return b"".join(count + b"\0" + i.to_bytes(4, "little") + one + none + none for i in range(num_inputs))
+
+
+def list_digest(elements: NDArray[np.uint64]) -> str:
+    """Of (n, 4) uint64 canonical field elements."""
+    return sha256(np.ascontiguousarray(elements)).hexdigest()
+
+
+def aux_digest(circuit: Circuit, assignment: Assignment, *, block: int = 1 << 20) -> str:
+    """Of the values of all aux variables."""
+    digest = sha256()
+    for begin in range(0, circuit.num_aux, block):
+        end = min(begin + block, circuit.num_aux)
+        values = np.zeros((end - begin, 4), dtype=np.uint64)
+        values[:, 0] = assignment.bits[begin:end]
+        first, last = np.searchsorted(circuit.full_aux, [begin, end])
+        values[circuit.full_aux[first:last] - begin] = assignment.full[first:last]
+        digest.update(values)
+    return digest.hexdigest()

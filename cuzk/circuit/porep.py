@@ -1,0 +1,155 @@
+"""The circuit of one PoRep partition, and the values of its free variables from vanilla proofs.
+
+Fixed part: replica_id, comm_d, comm_r as inputs; the roots comm_r_last and comm_c, whose hash is comm_r. Then the
+challenges, alike but for what they share: replica bits and roots. A challenge proves, in this order, its data node
+(D path), the columns of its 14 parents (C paths), its labels of all layers, the replica node that they encode
+(R path), and its own column (C path). Sources: storage-proofs-porep, stacked/circuit/proof.rs and params.rs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.circuit.builder import Bits, Circuit, CircuitBuilder
+from cuzk.circuit.label import NODE_BITS, label
+from cuzk.circuit.merkle_path import merkle_path, sha256_node
+from cuzk.circuit.numbers import (
+    add,
+    equate,
+    free_bits,
+    free_number,
+    free_numbers,
+    inputize,
+    pack_into_input,
+    reverse_bits_of_bytes,
+    to_bits,
+)
+from cuzk.circuit.poseidon import poseidon
+from cuzk.circuit.witness import FreeValues
+from cuzk.sector.inputs import PartitionInput, Paths
+from cuzk.sector.shape import DRG_DEGREE, LABEL_PARENTS, NODE_BYTES, PARENTS, SectorShape
+
+BINARY = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all challenges refer to."""
+
+    replica_bits: Bits
+    comm_d: int
+    comm_r_last: int
+    comm_c: int
+
+
+@lru_cache(maxsize=2)
+def porep_circuit(shape: SectorShape, *, challenges: int | None = None) -> Circuit:
+    """The circuit of one partition; with `challenges`, of only the first so many."""
+    builder = CircuitBuilder(f"PoRep {shape.name}")
+    with builder.section("commitments"):
+        shared = commitments(builder)
+    for number in range(shape.challenges if challenges is None else challenges):
+        builder.begin_strand()
+        with builder.section(f"challenge {number}"):
+            challenge(builder, shape, shared)
+    return builder.circuit()
+
+
+def commitments(builder: CircuitBuilder) -> Shared:
+    replica_id = free_number(builder)
+    inputize(builder, replica_id)
+    replica_bits = reverse_bits_of_bytes(to_bits(builder, replica_id))
+    comm_d = free_number(builder)
+    inputize(builder, comm_d)
+    comm_r = free_number(builder)
+    inputize(builder, comm_r)
+    comm_r_last = free_number(builder)
+    comm_c = free_number(builder)
+    equate(builder, comm_r, poseidon(builder, [comm_c, comm_r_last]))
+    return Shared(replica_bits=replica_bits, comm_d=comm_d, comm_r_last=comm_r_last, comm_c=comm_c)
+
+
+def challenge(builder: CircuitBuilder, shape: SectorShape, shared: Shared) -> None:
+    data = free_number(builder)
+    with builder.section("D path"):
+        merkle_path(builder, data, shared.comm_d, [BINARY] * shape.d_levels, sha256_node)
+    columns = []
+    for parent in range(PARENTS):
+        with builder.section(f"parent {parent}"):
+            columns.append(free_numbers(builder, shape.layers))
+            merkle_path(builder, poseidon(builder, columns[-1]), shared.comm_c, shape.path_arities, poseidon)
+    with builder.section("node"):
+        node = free_bits(builder, NODE_BITS)
+        pack_into_input(builder, node)
+    labels = []
+    for layer in range(1, shape.layers + 1):
+        with builder.section(f"layer {layer} label"):
+            parents = label_parents(builder, columns, layer)
+            labels.append(label(builder, shared.replica_bits, layer, node, parents))
+    with builder.section("R path"):
+        encoded = add(builder, labels[-1], data)
+        merkle_path(builder, encoded, shared.comm_r_last, shape.path_arities, poseidon)
+    with builder.section("own column"):
+        merkle_path(builder, poseidon(builder, labels), shared.comm_c, shape.path_arities, poseidon)
+
+
+def label_parents(builder: CircuitBuilder, columns: Sequence[Sequence[int]], layer: int) -> list[Bits]:
+    """The bits of a label's 37 parents: DRG parents in this layer, expander parents in the one before."""
+    rows = [column[layer - 1] for column in columns[:DRG_DEGREE]]
+    if layer > 1:
+        rows += [column[layer - 2] for column in columns[DRG_DEGREE:]]
+    bits = [reverse_bits_of_bytes(to_bits(builder, row)) for row in rows]
+    return [bits[i % len(bits)] for i in range(LABEL_PARENTS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commitments:
+    """The public commitments of a sector, 32 bytes each."""
+
+    replica_id: bytes
+    comm_d: bytes
+    comm_r: bytes
+
+
+def free_values(shape: SectorShape, public: Commitments, partition: PartitionInput) -> FreeValues:
+    """The values of the circuit's free variables for one partition, in the order of their allocation.
+
+    Index bits come from the paths and node bits from the labelings; nothing is checked here.
+    """
+    roots = (public.replica_id, public.comm_d, public.comm_r, partition.comm_r_last, partition.comm_c)
+    nodes = [np.frombuffer(b"".join(roots), dtype=np.uint8).reshape(-1, NODE_BYTES)]
+    bits = []
+    arities = shape.path_arities
+    for number, node in enumerate(partition.challenges):
+        d_path, r_path = partition.d_paths[number], partition.r_paths[number]
+        own, *parents = range(1 + PARENTS)
+        nodes += [d_path.leaves[None], d_path.siblings]
+        bits.append(index_bits(d_path, [BINARY] * shape.d_levels))
+        for parent in parents:
+            path = partition.c_paths[number, parent]
+            nodes += [partition.columns[number, parent], path.siblings]
+            bits.append(index_bits(path, arities))
+        own_path = partition.c_paths[number, own]
+        nodes += [r_path.siblings, own_path.siblings]
+        bits += [bits_of(int(node), NODE_BITS), index_bits(r_path, arities), index_bits(own_path, arities)]
+    return FreeValues(numbers=np.concatenate(nodes), bits=np.concatenate(bits))
+
+
+def index_bits(path: Paths, arities: Sequence[int]) -> NDArray[np.uint8]:
+    """The bits of the position at each level, lowest first."""
+    positions = [
+        bits_of(int(index), arity.bit_length() - 1)
+        for index, arity in zip(path.indices, arities, strict=True)
+    ]
+    return np.concatenate(positions)
+
+
+def bits_of(value: int, count: int) -> NDArray[np.uint8]:
+    """`count` bits of a value, lowest first."""
+    assert 0 <= value < 1 << count, (value, count)
+    return np.array([value >> i & 1 for i in range(count)], dtype=np.uint8)

@@ -1,0 +1,162 @@
+"""SHA-256 as rows: one template for each pattern of constant bits that a 512-bit block can have.
+
+A block's externals are those of its 512 message bits and 256 state bits that are variables, in this order. The
+state is a constant only as the initial value of a hash. The order of allocations is that of bellperson,
+gadgets/sha256.rs: the new a and e of a round are left *pending*, as operands, until something reads their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.circuit import boolean
+from cuzk.circuit.builder import CONSTANT_BITS, FALSE_BIT, TRUE_BIT, Bits, CircuitBuilder
+from cuzk.circuit.r1cs import Template, Tracer, Witness
+from cuzk.circuit.uint32 import (
+    WORD_BITS,
+    MultiEquation,
+    Word,
+    add_many,
+    constant_word,
+    rotate_right,
+    shift_right,
+)
+from cuzk.kernels.sha256 import BLOCK_BITS, INITIAL_STATE, ROUND_CONSTANTS, VARIABLE
+from cuzk.kernels.witness import SHA256_BLOCK
+
+ROUNDS = 64
+
+
+def sha256(builder: CircuitBuilder, message: Bits) -> Bits:
+    """The 256 bits of the hash of a whole number of bytes, most significant bit of each first."""
+    assert len(message) % 8 == 0, len(message)
+    zeros = (-len(message) - 65) % BLOCK_BITS
+    padding = [True] + [False] * zeros + [bool(len(message) >> i & 1) for i in reversed(range(64))]
+    padded = np.concatenate([message, np.where(padding, TRUE_BIT, FALSE_BIT)])
+    state = np.concatenate([constant_bits_be(word) for word in INITIAL_STATE])
+    for number, block in enumerate(padded.reshape(-1, BLOCK_BITS)):
+        with builder.section(f"SHA block {number}"):
+            state = compress(builder, block, state)
+    return state
+
+
+def constant_bits_be(value: int, width: int = WORD_BITS) -> Bits:
+    """The bits of a constant, most significant first."""
+    return np.array([TRUE_BIT if value >> i & 1 else FALSE_BIT for i in reversed(range(width))], dtype=np.int64)
+
+
+def compress(builder: CircuitBuilder, block: Bits, state: Bits) -> Bits:
+    """One compression; at least one bit of block or state is a variable."""
+    bits = np.concatenate([block, state])
+    pattern = np.full(len(bits), VARIABLE, dtype=np.uint8)
+    pattern[bits == FALSE_BIT] = 0
+    pattern[bits == TRUE_BIT] = 1
+    template = block_template(pattern.tobytes())
+    return builder.instance(template, bits=bits[~np.isin(bits, CONSTANT_BITS)])
+
+
+@lru_cache(maxsize=256)
+def block_template(pattern: bytes) -> Template:
+    """The template of blocks whose 512 message and 256 state bits are 0, 1 or VARIABLE as the pattern says."""
+    tracer = Tracer(bits=pattern.count(VARIABLE))
+    slots = iter(tracer.bits)
+    literals = [
+        boolean.literal(next(slots)) if kind == VARIABLE else boolean.constant(bool(kind)) for kind in pattern
+    ]
+    words = [literals[i : i + WORD_BITS][::-1] for i in range(0, len(literals), WORD_BITS)]
+    block = BlockTracer(tracer)
+    out = block.compress(words[:16], words[16:])
+    plan = np.array(block.plan, dtype=np.uint64).ravel()
+    return tracer.template(
+        "SHA-256 block",
+        Witness(SHA256_BLOCK, np.concatenate([np.frombuffer(pattern, np.uint8).astype(np.uint64), plan])),
+        outputs=[bit >> 1 for word in out for bit in reversed(word)],
+    )
+
+
+class BlockTracer:
+    """Records one compression, and a *plan*: what of each 32-bit operation became variables.
+
+    plan    for every operation in order (new, flipped, both): masks of the bits that were allocated, of
+            those among them that hold the operation's complement, and (MAJ only) of those followed by b & c
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._equation = MultiEquation(tracer)
+        self.plan: list[tuple[int, int, int]] = []
+
+    def compress(self, message: list[Word], state: list[Word]) -> list[Word]:
+        w = self._schedule(message)
+        a, b, c, d, e, f, g, h = state
+        next_a: list[Word] = []
+        next_e: list[Word] = []
+        for number in range(ROUNDS):
+            if number:
+                e = self._sum(f"round {number - 1} e-sum", next_e)
+            self._tracer.label(f"round {number} Sigma1, CH")
+            s1 = self._xor3(rotate_right(e, 6), rotate_right(e, 11), rotate_right(e, 25))
+            ch = self._choose(e, f, g)
+            if number:
+                a = self._sum(f"round {number - 1} a-sum", next_a)
+            self._tracer.label(f"round {number} Sigma0, MAJ")
+            s0 = self._xor3(rotate_right(a, 2), rotate_right(a, 13), rotate_right(a, 22))
+            maj = self._majority(a, b, c)
+            temp1 = [h, s1, ch, constant_word(ROUND_CONSTANTS[number]), w[number]]
+            next_e, next_a = [*temp1, d], [*temp1, s0, maj]
+            h, g, f, d, c, b = g, f, e, c, b, a
+        added = [next_a, [b], [c], [d], next_e, [f], [g], [h]]
+        out = [
+            self._sum(f"output word {i}", [*terms, state[i]] if i in (0, 4) else [state[i], *terms])
+            for i, terms in enumerate(added)
+        ]
+        self._tracer.label("last sums")
+        self._equation.flush()
+        return out
+
+    def _schedule(self, message: list[Word]) -> list[Word]:
+        w = list(message)
+        for i in range(16, ROUNDS):
+            self._tracer.label(f"schedule word {i}")
+            s0 = self._xor3(rotate_right(w[i - 15], 7), rotate_right(w[i - 15], 18), shift_right(w[i - 15], 3))
+            s1 = self._xor3(rotate_right(w[i - 2], 17), rotate_right(w[i - 2], 19), shift_right(w[i - 2], 10))
+            w.append(self._sum(f"schedule word {i} sum", [w[i - 16], s0, w[i - 7], s1]))
+        return w
+
+    def _xor3(self, x: Word, y: Word, z: Word) -> Word:
+        return self._xor(self._xor(x, y), z)
+
+    def _xor(self, x: Word, y: Word) -> Word:
+        return self._bitwise(lambda i: boolean.xor(self._tracer, x[i], y[i]))
+
+    def _choose(self, x: Word, y: Word, z: Word) -> Word:
+        return self._bitwise(lambda i: boolean.choose(self._tracer, x[i], y[i], z[i]))
+
+    def _majority(self, x: Word, y: Word, z: Word) -> Word:
+        return self._bitwise(lambda i: boolean.majority(self._tracer, x[i], y[i], z[i]))
+
+    def _bitwise(self, operation: Callable[[int], int]) -> Word:
+        """The word of `operation(0), .., operation(31)`, and its entry in the plan."""
+        word, new, flipped, both = [], 0, 0, 0
+        for i in range(WORD_BITS):
+            before = self._tracer.allocated
+            bit = operation(i)
+            count = self._tracer.allocated - before
+            if count:
+                new |= 1 << i
+                flipped |= (bit & 1) << i
+                both |= (count - 1) << i
+            word.append(bit)
+        self.plan.append((new, flipped, both))
+        return word
+
+    def _sum(self, label: str, operands: list[Word]) -> Word:
+        self._tracer.label(label)
+        before = self._tracer.allocated
+        word = add_many(self._tracer, self._equation, operands)
+        self.plan.append(((1 << (self._tracer.allocated - before)) - 1, 0, 0))
+        return word

@@ -1,0 +1,129 @@
+"""A circuit's templates as the flat arrays that kernels read, with coefficients split for fast evaluation.
+
+A bit times +-2^k needs no field product, so a bit's coefficient that is a sum of at most three such powers becomes
+that many terms. A multi-equation's coefficients are of this kind; its constants and Poseidon's factors are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.circuit.builder import Circuit, starts
+from cuzk.circuit.r1cs import SIDES, Template
+from cuzk.kernels.instances import GENERAL, SIGN, Templates
+from cuzk.kernels.modulus import FR
+
+FR_BYTES = 32
+MONTGOMERY_RADIX = 1 << 256
+MOST_POWERS = 3
+"""A product costs about as much as eight additions; more powers than this save little."""
+
+
+@lru_cache(maxsize=4)
+def flat_templates(circuit: Circuit) -> Templates:
+    """The tables of all templates of a circuit."""
+    templates = circuit.templates
+    pool = CoefficientPool()
+    programs = [row_program(template, pool) for template in templates]
+    words = [template.witness.words for template in templates]
+    numbers = [template.witness.numbers for template in templates]
+    term_starts = starts([len(slots) for _, slots, _ in programs])
+    return Templates(
+        kind=np.array([template.witness.kind for template in templates]),
+        external_bits=np.array([template.external_bits for template in templates]),
+        external_numbers=np.array([template.external_numbers for template in templates]),
+        aux=np.array([template.aux for template in templates]),
+        rows=np.array([template.rows for template in templates]),
+        own_start=starts([template.aux for template in templates]),
+        full_position=np.concatenate([full_position(template) for template in templates]),
+        words_start=np.append(starts([len(part) for part in words]), sum(map(len, words))),
+        words=np.concatenate(words),
+        numbers_start=np.append(starts([len(part) for part in numbers]), sum(map(len, numbers))),
+        numbers=field_array([value * MONTGOMERY_RADIX % FR.p for part in numbers for value in part]),
+        bounds_start=starts([len(bounds) for bounds, _, _ in programs]),
+        bounds=np.concatenate([bounds + start for (bounds, _, _), start in zip(programs, term_starts)]).astype(
+            np.uint32
+        ),
+        term_slots=np.concatenate([slots for _, slots, _ in programs]).astype(np.uint32),
+        term_codes=np.concatenate([codes for _, _, codes in programs]).astype(np.int32),
+        coefficients=field_array(pool.values),
+        coefficients_mont=field_array([value * MONTGOMERY_RADIX % FR.p for value in pool.values]),
+    )
+
+
+def full_position(template: Template) -> NDArray[np.int32]:
+    """(aux,) each own variable's place among the template's own numbers, -1 for a bit."""
+    position = np.cumsum(~template.aux_is_bit) - 1
+    return np.where(template.aux_is_bit, -1, position).astype(np.int32)
+
+
+class CoefficientPool:
+    """Numbers the coefficients that stay field elements."""
+
+    def __init__(self) -> None:
+        self._numbering: dict[int, int] = {}
+
+    @property
+    def values(self) -> list[int]:
+        return list(self._numbering)
+
+    def code(self, value: int) -> int:
+        return GENERAL + self._numbering.setdefault(value, len(self._numbering))
+
+
+def row_program(
+    template: Template, pool: CoefficientPool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Bounds, slots and codes of a template's terms, from 0; a side's powers come by falling exponent."""
+    number_slots = np.zeros(template.first_own_slot + template.aux, dtype=np.bool_)
+    number_slots[1 + template.external_bits : template.first_own_slot] = True
+    number_slots[template.first_own_slot :] = ~template.aux_is_bit
+    codes_of_bit = [signed_powers(value) or [pool.code(value)] for value in template.values]
+    codes_of_number = [unit(value) or [pool.code(value)] for value in template.values]
+    table, offsets, counts = ragged(codes_of_bit + codes_of_number)
+    which = template.coefficients + np.where(number_slots[template.slots], len(template.values), 0)
+    repeat = counts[which]
+    within = np.arange(repeat.sum()) - np.repeat(np.cumsum(repeat) - repeat, repeat)
+    codes = table[np.repeat(offsets[which], repeat) + within]
+    slots = np.repeat(template.slots.astype(np.int64), repeat)
+    is_other = number_slots[slots] | (codes >= GENERAL)
+    part = 2 * np.repeat(template.term_side, repeat) + is_other
+    order = np.lexsort((-(codes % SIGN), part))
+    counts = np.bincount(part, minlength=2 * SIDES * template.rows)
+    return np.concatenate([[0], np.cumsum(counts)]), slots[order], codes[order]
+
+
+def ragged(lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """All lists one after the other, where each begins, and how long it is."""
+    counts = [len(entry) for entry in lists]
+    flat = np.array([value for entry in lists for value in entry], dtype=np.int64)
+    return flat, starts(counts), np.array(counts, dtype=np.int64)
+
+
+def unit(value: int) -> list[int]:
+    """The code of 1 or -1; empty for others."""
+    return {1: [0], FR.p - 1: [SIGN]}.get(value, [])
+
+
+def signed_powers(value: int) -> list[int]:
+    """Codes of at most MOST_POWERS signed powers of two that sum to the value mod r; empty if there are none."""
+    for start, flip in ((value, 0), (FR.p - value, SIGN)):
+        codes, rest = [], start
+        while rest and len(codes) < MOST_POWERS + 1:
+            low = (rest & -rest).bit_length() - 1
+            negative = rest >> low & 3 == 3  # a run of ones: its upper end less its lower
+            rest += 1 << low if negative else -(1 << low)
+            codes.append(low + (SIGN if negative else 0) ^ flip)
+        if len(codes) <= MOST_POWERS:
+            return codes
+    return []
+
+
+def field_array(values: Sequence[int]) -> NDArray[np.uint64]:
+    """(n, 4) uint64 of canonical values."""
+    data = b"".join(value.to_bytes(FR_BYTES, "little") for value in values)
+    return np.frombuffer(data, dtype=np.uint64).reshape(-1, 4)

@@ -1,0 +1,86 @@
+"""From the values of a circuit's free variables to the values of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.tables import flat_templates
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.witness import FREE, fill_instances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FreeValues:
+    """What the free variables hold, in the order of their allocation.
+
+    numbers  (n, 32) uint8, little-endian, canonical
+    bits     (m,) uint8
+    """
+
+    numbers: NDArray[np.uint8]
+    bits: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Assignment:
+    """The values of all variables.
+
+    values      (num_inputs + k, 4) uint64, canonical: inputs, ONE first, then the aux of `circuit.full_aux`
+    bits        (num_aux,) uint8, 0 where the variable is no bit
+    num_inputs  how many of `values` are inputs
+    """
+
+    values: NDArray[np.uint64]
+    bits: NDArray[np.uint8]
+    num_inputs: int
+
+    @property
+    def inputs(self) -> NDArray[np.uint64]:
+        """(num_inputs, 4), ONE first."""
+        return self.values[: self.num_inputs]
+
+    @property
+    def full(self) -> NDArray[np.uint64]:
+        """(k, 4), the aux variables that are no bits."""
+        return self.values[self.num_inputs :]
+
+
+def assign(device: CpuDevice, circuit: Circuit, free: FreeValues) -> Assignment:
+    """The whole assignment; strands run in parallel, each in the order of its instances."""
+    assignment = Assignment(
+        values=np.zeros((circuit.num_inputs + len(circuit.full_aux), 4), dtype=np.uint64),
+        bits=np.zeros(circuit.num_aux, dtype=np.uint8),
+        num_inputs=circuit.num_inputs,
+    )
+    assignment.values[0, 0] = 1
+    place_free(circuit, free, assignment)
+    templates = flat_templates(circuit)
+
+    def fill(strand: int) -> None:
+        begin, end = circuit.strands[strand : strand + 2]
+        fill_instances(templates, circuit.instances, begin, end, assignment.bits, assignment.values)
+
+    fill(0)
+    device.map(fill, range(1, len(circuit.strands) - 1))
+    return assignment
+
+
+def place_free(circuit: Circuit, free: FreeValues, assignment: Assignment) -> None:
+    """Puts the free values where the circuit allocated them."""
+    numbers = np.zeros(len(assignment.values), dtype=np.bool_)
+    bits = np.zeros(circuit.num_aux, dtype=np.bool_)
+    for number, template in enumerate(circuit.templates):
+        if template.witness.kind != FREE:
+            continue
+        which = circuit.instances_of(number)
+        free_bits = np.flatnonzero(template.aux_is_bit)
+        bits[circuit.instances.first_aux[which][:, None].astype(np.int64) + free_bits] = True
+        first_values = circuit.instances.first_value[which].astype(np.int64)
+        numbers[first_values[:, None] + np.arange(len(template.full))] = True
+    assert (numbers.sum(), bits.sum()) == (len(free.numbers), len(free.bits)), circuit.name
+    assignment.values[numbers] = np.ascontiguousarray(free.numbers).view(np.uint64).reshape(-1, 4)
+    assignment.bits[bits] = free.bits

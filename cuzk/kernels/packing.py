@@ -1,0 +1,22 @@
+"""Witness of bit decompositions and packings: `bits` are uint8, numbers are rows of four uint64, canonical."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuzk.kernels.jit import jit
+
+
+@jit
+def fill_bits(number, bits, at, count):
+    """bits[at:] = the lowest `count` bits of `number`, lowest first."""
+    for i in range(count):
+        bits[at + i] = (number[i >> 6] >> np.uint64(i & 63)) & np.uint64(1)
+
+
+@jit
+def pack_bits(bits, places, number):
+    """`number` = the sum of 2^i * bits[places[i]], for up to 254 bits."""
+    number[:] = 0
+    for i in range(len(places)):
+        number[i >> 6] |= np.uint64(bits[places[i]]) << np.uint64(i & 63)
