@@ -151,13 +151,17 @@ DAMAGES = {
     ),
     "parent_missing": ("0.0.replica_column_proofs.drg_parents.5", None, "challenge 0: 5 DRG parents where 6"),
     "label_missing": ("0.1.labeling_proofs.0", None, "challenge 1: 1 labels where 2"),
-    "label_parent_missing": ("0.1.labeling_proofs.1.parents.36", None, "label of layer 2: 36 parents where 37"),
+    "label_parent_missing": (
+        "0.1.labeling_proofs.1.parents.36",
+        None,
+        "label of layer 2: 36 parents where 37",
+    ),
     "node_too_large": ("0.1.labeling_proofs.1.node", 2**63, "challenge 1, labeling_proofs[1].node"),
 }
 
 
 def damaged(path, value):
-    """The 2 KiB document with the value at `path` replaced, or removed if None; digits go below the proofs."""
+    """A c1 whose value at `path` is replaced, or removed if None; a digit leads into the proofs."""
     document = inner(ZERO)
     holder, keys = document, path.split(".")
     if path == "" or keys[0].isdigit():
