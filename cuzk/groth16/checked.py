@@ -30,12 +30,11 @@ class RecordWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What is known about one file, as it was when its four numbers were taken."""
+    """What is known about one file, as it was when its three numbers were taken."""
 
     size: int
     mtime_ns: int
     inode: int
-    device: int
     digest: str | None = None
     points_checked: bool = False
 
@@ -44,7 +43,7 @@ class Checked:
         """Only the numbers of the file as it is now. Raises ParameterError or ResourceError without one."""
         with reading(path):
             stat = os.stat(path)
-        return cls(size=stat.st_size, mtime_ns=stat.st_mtime_ns, inode=stat.st_ino, device=stat.st_dev)
+        return cls(size=stat.st_size, mtime_ns=stat.st_mtime_ns, inode=stat.st_ino)
 
     def is_of_the_same_file(self, other: Checked) -> bool:
         return replace(self, digest=None, points_checked=False) == replace(
@@ -118,7 +117,7 @@ class CheckedFiles:
 def _parse(entry: dict[str, object]) -> Checked:
     """Raises TypeError or KeyError unless every field is there with its type."""
     known = Checked(**{field.name: entry[field.name] for field in fields(Checked)})  # type: ignore[arg-type]
-    numbers = (known.size, known.mtime_ns, known.inode, known.device)
+    numbers = (known.size, known.mtime_ns, known.inode)
     if not all(isinstance(number, int) for number in numbers):
         raise TypeError("a size, time or inode is no integer")
     if not isinstance(known.digest, str | None) or not isinstance(known.points_checked, bool):

@@ -83,6 +83,15 @@ def test_damaged_file_is_refused(name: str, small_params: Path) -> None:
     assert raised.value.where == str(small_params) and raised.value.next
 
 
+def test_a_file_cut_anywhere_is_refused(small_params: Path, small_counts: PointCounts) -> None:
+    data = small_params.read_bytes()
+    for size in range(0, len(data), 23):
+        small_params.write_bytes(data[:size])
+        for expected in (None, small_counts):
+            with pytest.raises(ParameterError, match="empty|truncated"):
+                open_parameters(small_params, expected)
+
+
 @pytest.mark.parametrize("section", ["ic", "h", "l", "a", "b"])
 def test_counts_of_another_circuit_are_refused(
     section: str, small_params: Path, small_counts: PointCounts

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.errors import InputError
@@ -44,3 +46,16 @@ def test_a_damaged_point_is_named_with_its_place(name: str, offset: int) -> None
     with pytest.raises(InputError) as raised:
         Proof.from_bytes(bytes(data)).points(where="partition 7")
     assert raised.value.where == "partition 7" and raised.value.what.startswith(f"point {name} ")
+
+
+@given(st.lists(st.tuples(st.integers(0, 191), st.integers(1, 255)), max_size=3))
+def test_damaged_bytes_are_refused_or_stand_for_other_points(damage: list[tuple[int, int]]) -> None:
+    """What is accepted has no second encoding, so bytes of another proof are never taken for this one."""
+    data = bytearray(Proof.from_points(A, B, C).to_bytes())
+    for offset, mask in damage:
+        data[offset] ^= mask
+    try:
+        points = Proof.from_bytes(bytes(data)).points()
+    except InputError:
+        return
+    assert Proof.from_points(*points).to_bytes() == data

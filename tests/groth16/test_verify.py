@@ -1,4 +1,4 @@
-"""Verification: upstream's proofs hold, nothing near them does, and the equation is checked by another library."""
+"""Verification: upstream's proofs hold, nothing near them does, and py_ecc agrees about the equation."""
 
 from __future__ import annotations
 
