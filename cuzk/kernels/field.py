@@ -15,9 +15,19 @@ from numba.core import types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, overload
 
-from cuzk.kernels.codegen import radix52
+from cuzk.kernels.codegen import radix52, radix64
 from cuzk.kernels.codegen.llvm import I64, LANES, VECTOR
-from cuzk.kernels.field_memory import gather, load, load_at, prefetch, sign_mask, store, store_at
+from cuzk.kernels.field_memory import (
+    gather,
+    load,
+    load_at,
+    prefetch,
+    sign_mask,
+    spill,
+    store,
+    store_at,
+    unspill,
+)
 from cuzk.kernels.field_type import (
     FQ,
     FQ8,
@@ -38,8 +48,9 @@ from cuzk.kernels.field_type import (
 
 __all__ = [
     "FQ", "FQ8", "FR", "FR8", "any_lane", "broadcast", "canonical", "carried", "first_lane", "from_mont", "from_words",
-    "gather", "is_zero", "load", "load_at", "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select",
-    "sign_mask", "sqr", "store", "store_at", "to_mont", "to_words", "zero",
+    "gather", "is_zero", "lanes_of", "load", "load_at", "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select",
+    "sign_mask", "sqr", "store", "store_at", "spill", "to_mont", "to_words",
+    "unspill", "words_of", "zero",
 ]  # fmt: skip
 
 
@@ -235,12 +246,46 @@ def _overload_select(mask, a, b):
     return (lambda mask, a, b: _select(mask, _carried(a), _carried(b))) if isinstance(a, Element) else None
 
 
+@intrinsic
+def _negate_where(typingctx: Any, mask: Any, x: Any) -> Any:
+    form, reach = x.form, max(x.low, x.high)
+    result = x if form.lanes == 1 else Element(form, reach, reach, carried=False)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if form.lanes == 1:
+            m = machine(builder, form)
+            return builder.select(args[0], radix64.sub_mod(m, m.const(0), args[1], form.modulus), args[1])
+        limbs = unpack_words(builder, args[1], form)
+        return pack_words(builder, [builder.select(args[0], builder.neg(w), w) for w in limbs], form)
+
+    return result(mask, x), lower
+
+
 @overload(negate_where)
 def _overload_negate_where(mask, x):
-    if not isinstance(x, Element):
-        return None
-    form = x.form
-    return lambda mask, x: _select(mask, _carried(_zero(form) - x), _carried(x))
+    return (lambda mask, x: _negate_where(mask, x)) if isinstance(x, Element) else None
+
+
+def lanes_of(form: Any) -> Any:
+    """Elements a value, known at compile time."""
+    raise NotImplementedError("called from compiled code only")
+
+
+def words_of(form: Any) -> Any:
+    """uint64 words of an element in memory, known at compile time."""
+    raise NotImplementedError("called from compiled code only")
+
+
+@overload(lanes_of)
+def _overload_lanes_of(form):
+    lanes = form.form.lanes
+    return lambda form: lanes
+
+
+@overload(words_of)
+def _overload_words_of(form):
+    words = form.form.words
+    return lambda form: words
 
 
 @intrinsic

@@ -21,6 +21,7 @@ from cuzk.kernels.field_type import Element, FieldForm, FormType, Mask, machine,
 
 I32 = ir.IntType(32)
 _ALIGNMENT = 64
+_SPILLED_HIGH = 8  # in multiples of p: covers products in Fq2
 
 
 def load_at(form: Any, array: Any, row: Any, column: Any) -> Any:
@@ -218,6 +219,77 @@ def _overload_load(form, array, row):
 @overload(store)
 def _overload_store(form, array, row, x):
     return lambda form, array, row, x: store_at(form, array, row, 0, x)
+
+
+@intrinsic
+def _spill(typingctx: Any, form: Any, scratch: Any, i: Any, x: Any) -> Any:
+    assert x.carried and x.high <= _SPILLED_HIGH, x
+    limbs = form.form.limbs
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = _spilled_pointer(context, builder, sig, args, limbs)
+        if form.form.lanes == 1:
+            for k, word in enumerate(machine(builder, form.form).split(args[3], limbs)):
+                builder.store(word, builder.gep(pointer, [ir.Constant(I64, k)]))
+        else:
+            for k, limb in enumerate(unpack_words(builder, args[3], form.form)):
+                place = builder.gep(pointer, [ir.Constant(I64, k * LANES)])
+                builder.store(limb, builder.bitcast(place, VECTOR.as_pointer()), align=_ALIGNMENT)
+        return context.get_dummy_value()
+
+    return types.void(form, scratch, i, x), lower
+
+
+@intrinsic
+def _unspill(typingctx: Any, form: Any, scratch: Any, i: Any) -> Any:
+    limbs = form.form.limbs
+    result = Element(form.form) if form.form.lanes == 1 else Element(form.form, 0, _SPILLED_HIGH)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = _spilled_pointer(context, builder, sig, args, limbs)
+        if form.form.lanes == 1:
+            words = [builder.load(builder.gep(pointer, [ir.Constant(I64, k)])) for k in range(limbs)]
+            return machine(builder, form.form).join(words)
+        vectors = []
+        for k in range(limbs):
+            place = builder.gep(pointer, [ir.Constant(I64, k * LANES)])
+            vectors.append(builder.load(builder.bitcast(place, VECTOR.as_pointer()), align=_ALIGNMENT))
+        return pack_words(builder, vectors, form.form)
+
+    return result(form, scratch, i), lower
+
+
+def _spilled_pointer(context: Any, builder: Any, sig: Any, args: Any, limbs: int) -> Any:
+    """Address of place i of a scratch array: places of `limbs` words a lane, one after another."""
+    data = cgutils.create_struct_proxy(sig.args[1])(context, builder, args[1]).data
+    lanes: int = sig.args[0].form.lanes
+    place = builder.mul(_as_i64(context, builder, args[2], sig.args[2]), ir.Constant(I64, limbs * lanes))
+    return builder.gep(data, [place])
+
+
+def spill(form: Any, scratch: Any, i: Any, x: Any) -> None:
+    """Put a carried value into place i of a scratch array, as the registers hold it: cheaper than `store`.
+
+    scratch  1-D uint64, 64-byte aligned; a place has limbs * lanes words (twice that in Fq2)
+    """
+    raise NotImplementedError("called from compiled code only")
+
+
+def unspill(form: Any, scratch: Any, i: Any) -> Any:
+    """The value that `spill` put into place i."""
+    raise NotImplementedError("called from compiled code only")
+
+
+@overload(spill)
+def _overload_spill(form, scratch, i, x):
+    if not _is_field(form):
+        return None
+    return lambda form, scratch, i, x: _spill(form, scratch, i, x)
+
+
+@overload(unspill)
+def _overload_unspill(form, scratch, i):
+    return (lambda form, scratch, i: _unspill(form, scratch, i)) if _is_field(form) else None
 
 
 @intrinsic

@@ -24,7 +24,7 @@ from numba.extending import (
 )
 
 from cuzk.kernels import field
-from cuzk.kernels.field_memory import gather, load_at, store_at
+from cuzk.kernels.field_memory import gather, load_at, spill, store_at, unspill
 from cuzk.kernels.field_type import FQ, FQ8, Element, FieldForm, FormType
 
 
@@ -222,6 +222,27 @@ def _store_at(form, array, row, column, x):
         store_at(base, array, row, column + words, x.c1)
 
     return store
+
+
+@overload(spill)
+def _spill(form, scratch, i, x):
+    if not _is_fq2(form):
+        return None
+    base = form.form.base
+
+    def impl(form, scratch, i, x):
+        spill(base, scratch, 2 * i, x.c0)
+        spill(base, scratch, 2 * i + 1, x.c1)
+
+    return impl
+
+
+@overload(unspill)
+def _unspill(form, scratch, i):
+    if not _is_fq2(form):
+        return None
+    base = form.form.base
+    return lambda form, scratch, i: fq2(unspill(base, scratch, 2 * i), unspill(base, scratch, 2 * i + 1))
 
 
 @overload(field.to_mont)

@@ -1,0 +1,58 @@
+"""Points as rows of each group form, and back; py_ecc holds the group law on the test's side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from py_ecc import bls12_381 as oracle
+
+from cuzk.kernels.device.cpu import aligned_empty
+from cuzk.kernels.field import FQ, FQ8
+from cuzk.kernels.fq2 import FQ2, FQ2_8
+from tests.kernels.field_values import to_ints, to_rows
+
+GROUP_FORMS = {"G1": (FQ, FQ8), "G2": (FQ2, FQ2_8)}
+Point = Any  # py_ecc's affine point: a pair of field elements, None for the identity
+
+
+def generator(group: str) -> Point:
+    return oracle.G1 if group == "G1" else oracle.G2
+
+
+def _components(form: Any, point: Point) -> list[int]:
+    degree = form.words // base_of(form).words
+    if point is None:
+        return [0] * (2 * degree)
+    if degree == 1:
+        return [int(c) for c in point]
+    return [int(c) for coordinate in point for c in coordinate.coeffs]
+
+
+def base_of(form: Any) -> Any:
+    return getattr(form, "base", form)
+
+
+def points_to_rows(form: Any, points: list[Point], spare: int = 0) -> np.ndarray[Any, Any]:
+    """Rows of the points, Montgomery form, followed by `spare` uninitialised rows."""
+    base = base_of(form)
+    rows = aligned_empty(len(points) + spare, 2 * form.words)
+    for row, point in zip(rows, points, strict=False):
+        values = [c * base.radix % base.modulus.p for c in _components(form, point)]
+        row[:] = to_rows(base, values).reshape(-1)
+    return rows
+
+
+def rows_to_points(form: Any, rows: np.ndarray[Any, Any]) -> list[Point]:
+    base = base_of(form)
+    p, r_inverse = base.modulus.p, pow(base.radix, -1, base.modulus.p)
+    points = []
+    for row in rows:
+        values = [v * r_inverse % p for v in to_ints(base, row.reshape(-1, base.words))]
+        if not any(values):
+            points.append(None)
+        elif len(values) == 2:
+            points.append((oracle.FQ(values[0]), oracle.FQ(values[1])))
+        else:
+            points.append((oracle.FQ2(values[:2]), oracle.FQ2(values[2:])))
+    return points
