@@ -1,0 +1,225 @@
+"""Rows of a circuit from its templates: their values under an assignment, and their transpose.
+
+Nearly all rows are sums of bits times small powers of two, and the long ones (multi-equations) sums of bits times
+powers up to 2^253: both are added as integers. Field products remain for Poseidon's factors only.
+Transposed, a term adds 2^k * L to its variable, L the Lagrange value of the row: the doublings of L are made once
+a row. Own variables are added to in place, externals in a buffer of the instance, so that instances may run in
+parallel; `add_externals` merges the buffers afterwards.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuzk.kernels.field import FR, load, store, to_mont
+from cuzk.kernels.instances import GENERAL, SIGN, value_place
+from cuzk.kernels.jit import jit
+from cuzk.kernels.modulus import FR as FR_MODULUS
+
+BOUNDS_A_ROW = 6
+EXPONENT_MASK = SIGN - 1
+NARROW = 30  # a side whose exponents stay below this fits an int64, whatever its number of terms (< 2^32)
+DIGITS = 8
+DIGIT_MASK = 0xFFFFFFFF
+
+_MODULUS_DIGITS = np.array(FR_MODULUS.limbs(FR_MODULUS.p, DIGITS, 32), dtype=np.int64)
+_MODULUS = np.array(FR_MODULUS.limbs(FR_MODULUS.p, 4, 64), dtype=np.uint64)
+
+
+@jit
+def gather_bits(templates, instances, i, bits, local):
+    """local[slot] = the bit in each slot of instance i; slot 0 is ONE, numbers' slots hold rubbish."""
+    t = instances.template[i]
+    local[0] = 1
+    start = instances.bits_start[i]
+    for k in range(templates.external_bits[t]):
+        local[1 + k] = bits[instances.external_bits[start + k]]
+    first = np.int64(instances.first_aux[i])
+    first_own = 1 + templates.external_bits[t] + templates.external_numbers[t]
+    local[first_own : first_own + templates.aux[t]] = bits[first : first + templates.aux[t]]
+
+
+@jit
+def narrow_sum(slots, codes, local, row):
+    """row = the sum of +-2^k * bit mod r, for small k."""
+    total = np.int64(0)
+    for k in range(len(slots)):
+        code = codes[k]
+        term = np.int64(local[slots[k]]) << (code & EXPONENT_MASK)
+        total += -term if code & SIGN else term
+    if total >= 0:
+        row[0], row[1], row[2], row[3] = np.uint64(total), 0, 0, 0
+    else:  # the lowest word of r is close to 2^64, so nothing is borrowed
+        row[0] = _MODULUS[0] - np.uint64(-total)
+        row[1], row[2], row[3] = _MODULUS[1], _MODULUS[2], _MODULUS[3]
+
+
+@jit
+def wide_sum(slots, codes, local, digits, row):
+    """row = the sum of +-2^k * bit mod r, for a sum in (-r, 2^255).
+
+    Collected in signed digits of 32 bits, beginning with r: 2^31 terms would fit before a digit overflows.
+    """
+    for d in range(DIGITS):
+        digits[d] = _MODULUS_DIGITS[d]
+    for k in range(len(slots)):
+        code = codes[k]
+        exponent = code & EXPONENT_MASK
+        term = np.int64(local[slots[k]]) << (exponent & 31)
+        digits[exponent >> 5] += -term if code & SIGN else term
+    for d in range(1, DIGITS):
+        digits[d] += digits[d - 1] >> 32
+        digits[d - 1] &= DIGIT_MASK
+    for word in range(4):
+        row[word] = np.uint64(digits[2 * word]) | np.uint64(digits[2 * word + 1]) << np.uint64(32)
+    while not is_canonical(row):
+        subtract_modulus(row)
+
+
+@jit
+def is_canonical(row):
+    for word in range(3, -1, -1):
+        if row[word] != _MODULUS[word]:
+            return row[word] < _MODULUS[word]
+    return False
+
+
+@jit
+def subtract_modulus(row):
+    borrow = np.uint64(0)
+    for word in range(4):
+        before = row[word]
+        middle = before - _MODULUS[word]
+        row[word] = middle - borrow
+        borrow = np.uint64(before < _MODULUS[word]) | np.uint64(middle < borrow)
+
+
+@jit
+def add_others(templates, instances, i, begin, end, local, values, out, row):
+    """out[row] += numbers times their coefficients, and bits times coefficients that are no powers of two."""
+    t = instances.template[i]
+    first_number = 1 + templates.external_bits[t]
+    first_own = first_number + templates.external_numbers[t]
+    total = load(FR, out, row)
+    for k in range(begin, end):
+        slot, code = np.int64(templates.term_slots[k]), np.int64(templates.term_codes[k])
+        if slot < first_number or (
+            slot >= first_own and templates.full_position[templates.own_start[t] + slot - first_own] < 0
+        ):
+            if local[slot]:
+                total = total + load(FR, templates.coefficients, code - GENERAL)
+            continue
+        value = load(FR, values, value_place(templates, instances, i, slot))
+        if code == 0:
+            total = total + value
+        elif code == SIGN:
+            total = total - value
+        else:
+            total = total + value * load(FR, templates.coefficients_mont, code - GENERAL)
+    store(FR, out, row, total)
+
+
+@jit
+def evaluate_instances(templates, instances, begin, end, side, bits, values, out):
+    """out[row] = the value of A (side 0), B (1) or C (2), canonical, in all rows of instances begin..end-1."""
+    longest = 0
+    for t in range(len(templates.aux)):
+        slots = 1 + templates.external_bits[t] + templates.external_numbers[t] + templates.aux[t]
+        longest = max(longest, slots)
+    local = np.zeros(longest, dtype=np.uint8)
+    digits = np.zeros(DIGITS, dtype=np.int64)
+    for i in range(begin, end):
+        t = instances.template[i]
+        if templates.rows[t] == 0:
+            continue
+        gather_bits(templates, instances, i, bits, local)
+        for row in range(templates.rows[t]):
+            at = templates.bounds_start[t] + BOUNDS_A_ROW * row + 2 * side
+            first, middle, last = templates.bounds[at], templates.bounds[at + 1], templates.bounds[at + 2]
+            target = np.int64(instances.first_row[i]) + row
+            slots, codes = templates.term_slots[first:middle], templates.term_codes[first:middle]
+            if first < middle and codes[0] & EXPONENT_MASK >= NARROW:
+                wide_sum(slots, codes, local, digits, out[target])
+            else:
+                narrow_sum(slots, codes, local, out[target])
+            if middle < last:
+                add_others(templates, instances, i, middle, last, local, values, out, target)
+
+
+@jit
+def first_unsatisfied(a, b, c, begin, end):
+    """The first of rows begin..end-1 whose a * b is not c; -1 if there is none."""
+    product = np.empty((1, 4), dtype=np.uint64)
+    for row in range(begin, end):
+        store(FR, product, 0, to_mont(FR, load(FR, a, row)) * load(FR, b, row))
+        for word in range(4):
+            if product[0, word] != c[row, word]:
+                return row
+    return -1
+
+
+@jit
+def double_up(doublings, lagrange, row, top):
+    """doublings[k] = 2^k * lagrange[row], up to k = top."""
+    x = load(FR, lagrange, row)
+    store(FR, doublings, 0, x)
+    for k in range(1, top + 1):
+        x = x + x
+        store(FR, doublings, k, x)
+
+
+@jit
+def transpose_instances(templates, instances, begin, end, side, lagrange, own, externals, externals_start):
+    """own[aux] += coefficient * L[row] over the rows of instances begin..end-1, for their own variables.
+
+    What belongs to ONE and to externals is added up in `externals`, 1 + their number for each instance, from
+    externals_start on.
+    """
+    doublings = np.empty((EXPONENT_MASK + 1, 4), dtype=np.uint64)
+    for i in range(begin, end):
+        t = instances.template[i]
+        first_own = 1 + templates.external_bits[t] + templates.external_numbers[t]
+        own_shift = np.int64(instances.first_aux[i]) - first_own
+        for row in range(templates.rows[t]):
+            at = templates.bounds_start[t] + BOUNDS_A_ROW * row + 2 * side
+            first, middle, last = templates.bounds[at], templates.bounds[at + 1], templates.bounds[at + 2]
+            lagrange_row = np.int64(instances.first_row[i]) + row
+            if first < last:
+                top = templates.term_codes[first] & EXPONENT_MASK if first < middle else 0
+                double_up(doublings, lagrange, lagrange_row, top)
+            for k in range(first, last):
+                slot, code = np.int64(templates.term_slots[k]), np.int64(templates.term_codes[k])
+                if code >= GENERAL:
+                    term = load(FR, doublings, 0) * load(FR, templates.coefficients_mont, code - GENERAL)
+                else:
+                    term = load(FR, doublings, code & EXPONENT_MASK)
+                negative = (code & SIGN) != 0 and code < GENERAL
+                if slot < first_own:
+                    add_in_place(externals, externals_start + slot, term, negative)
+                else:
+                    add_in_place(own, own_shift + slot, term, negative)
+        externals_start += first_own
+
+
+@jit
+def add_in_place(target, row, term, negative):
+    total = load(FR, target, row)
+    store(FR, target, row, total - term if negative else total + term)
+
+
+@jit
+def add_externals(templates, instances, begin, end, num_inputs, externals, out):
+    """out[variable] += what `transpose_instances` left in `externals` for instances begin..end-1."""
+    at = 0
+    for i in range(begin, end):
+        t = instances.template[i]
+        bits, numbers = templates.external_bits[t], templates.external_numbers[t]
+        add_in_place(out, 0, load(FR, externals, at), False)
+        at += 1
+        for k in range(instances.bits_start[i], instances.bits_start[i] + bits):
+            variable = num_inputs + np.int64(instances.external_bits[k])
+            add_in_place(out, variable, load(FR, externals, at), False)
+            at += 1
+        for k in range(instances.numbers_start[i], instances.numbers_start[i] + numbers):
+            add_in_place(out, np.int64(instances.external_numbers[k]), load(FR, externals, at), False)
+            at += 1
