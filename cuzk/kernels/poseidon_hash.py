@@ -1,7 +1,8 @@
 """Poseidon of many preimages in compiled code, by the optimised permutation of `poseidon`.
 
 One kernel serves every arity and every form: tables are arguments, and the state lies in memory, `lanes`
-hashes side by side. A hash of arity 8 costs 2,000 products: 12 us with eight lanes (AVX-512 IFMA), 41 us with one.
+hashes side by side. A hash of arity 8 costs 2,000 products: 12 us with eight lanes (AVX-512 IFMA), 41 us
+with one.
 """
 
 from __future__ import annotations

@@ -103,6 +103,17 @@ class PartitionInput:
         return bytes(self.r_paths.roots[0])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What the proofs of a sector claim: challenges and public inputs follow from it alone."""
+
+    registered_proof: RegisteredProof
+    replica_id: bytes
+    comm_d: bytes
+    comm_r: bytes
+    seed: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class C1:
     """One sector's Commit 1 output. `origin` is where it came from, for messages.
@@ -124,3 +135,13 @@ class C1:
     @property
     def shape(self) -> SectorShape:
         return self.registered_proof.shape
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            registered_proof=self.registered_proof,
+            replica_id=self.replica_id,
+            comm_d=self.comm_d,
+            comm_r=self.comm_r,
+            seed=self.seed,
+        )
