@@ -20,6 +20,7 @@ from cuzk.kernels.codegen.llvm import I64, LANES, VECTOR
 from cuzk.kernels.field_type import Element, FieldForm, FormType, Mask, machine, pack_words, unpack_words
 
 I32 = ir.IntType(32)
+_HALF_VECTOR = ir.VectorType(I64, LANES // 2)  # one packed row of Fr
 _ALIGNMENT = 64
 _SPILLED_HIGH = 8  # in multiples of p: covers products in Fq2
 
@@ -39,7 +40,7 @@ def gather(form: Any, array: Any, codes: Any, i: Any, column: Any) -> Any:
     raise NotImplementedError("called from compiled code only")
 
 
-def _word_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: Any, column: Any) -> Any:
+def word_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: Any, column: Any) -> Any:
     """Address of word `column` of row `row`."""
     struct = cgutils.create_struct_proxy(array_type)(context, builder, array)
     words_a_row = cgutils.unpack_tuple(builder, struct.shape)[-1]
@@ -88,7 +89,7 @@ def _lower_load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     if form.words == form.limbs:
         rows = [builder.add(args[2], ir.Constant(I64, lane)) for lane in range(LANES)]
         return _load_rows(context, builder, form, sig.args[1], args[1], rows, args[3])
-    return _load_packed(context, builder, form, _word_pointer(context, builder, sig.args[1], *args[1:4]))
+    return _load_packed(context, builder, form, word_pointer(context, builder, sig.args[1], *args[1:4]))
 
 
 @lower_builtin(gather, FormType, types.Array, types.Array, types.Integer, types.Integer)
@@ -113,7 +114,7 @@ def _coded_rows(context: Any, builder: Any, codes_type: Any, codes: Any, i: Any,
 def _load_one(
     context: Any, builder: Any, form: FieldForm, array_type: Any, array: Any, row: Any, col: Any
 ) -> Any:
-    pointer = _word_pointer(context, builder, array_type, array, row, col)
+    pointer = word_pointer(context, builder, array_type, array, row, col)
     words = [builder.load(builder.gep(pointer, [ir.Constant(I64, i)])) for i in range(form.words)]
     return machine(builder, form).join(words)
 
@@ -123,7 +124,7 @@ def _load_rows(
 ) -> Any:
     vectors = []
     for row in rows:
-        pointer = _word_pointer(context, builder, array_type, array, row, col)
+        pointer = word_pointer(context, builder, array_type, array, row, col)
         vectors.append(builder.load(builder.bitcast(pointer, VECTOR.as_pointer()), align=_ALIGNMENT))
     return pack_words(builder, _transpose(builder, vectors)[: form.limbs], form)
 
@@ -153,7 +154,11 @@ def _transpose(builder: Any, vectors: list[Any]) -> list[Any]:
 
 def _load_packed(context: Any, builder: Any, form: FieldForm, pointer: Any) -> Any:
     """Eight rows of four words: two rows a vector, gathered into one vector a word, then to 52-bit limbs."""
-    z = [_packed_vector(builder, pointer, i) for i in range(4)]
+    return _limbs_of_pairs(builder, form, [_packed_vector(builder, pointer, i) for i in range(4)])
+
+
+def _limbs_of_pairs(builder: Any, form: FieldForm, z: list[Any]) -> Any:
+    """Four vectors of two rows each to a value."""
     words: list[Any] = [None] * 4
     for first, order in ((0, [0, 4, 8, 12, 1, 5, 9, 13]), (2, [2, 6, 10, 14, 3, 7, 11, 15])):
         a, b = _shuffle(builder, z[0], z[1], order), _shuffle(builder, z[2], z[3], order)
@@ -170,7 +175,7 @@ def _packed_vector(builder: Any, pointer: Any, i: int) -> Any:
 @lower_builtin(store_at, FormType, types.Array, types.Integer, types.Integer, Element)
 def _lower_store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     form: FieldForm = sig.args[0].form
-    pointer = _word_pointer(context, builder, sig.args[1], *args[1:4])
+    pointer = word_pointer(context, builder, sig.args[1], *args[1:4])
     if form.lanes == 1:
         for i, word in enumerate(machine(builder, form).split(args[4], form.words)):
             builder.store(word, builder.gep(pointer, [ir.Constant(I64, i)]))
@@ -185,7 +190,7 @@ def _lower_store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _store_rows(context: Any, builder: Any, array_type: Any, args: Any, limbs: list[Any]) -> None:
     for lane, vector in enumerate(_transpose(builder, limbs)):
         row = builder.add(args[2], ir.Constant(I64, lane))
-        pointer = _word_pointer(context, builder, array_type, args[1], row, args[3])
+        pointer = word_pointer(context, builder, array_type, args[1], row, args[3])
         builder.store(vector, builder.bitcast(pointer, VECTOR.as_pointer()), align=_ALIGNMENT)
 
 
@@ -293,6 +298,29 @@ def _overload_unspill(form, scratch, i):
 
 
 @intrinsic
+def load_apart(typingctx, form, array, row, step):
+    """The elements of rows row, row + step, row + 2*step, ...: lanes that lie `step` rows apart (packed forms only)."""
+    field: FieldForm = form.form
+    assert field.lanes == 1 or field.words != field.limbs, field
+
+    def lower(context, builder, sig, args):
+        row_value, step_value = _as_i64(context, builder, args[2], row), _as_i64(context, builder, args[3], step)
+        zero = ir.Constant(I64, 0)
+        if field.lanes == 1:
+            return _load_one(context, builder, field, array, args[1], row_value, zero)
+        rows = [builder.add(row_value, builder.mul(step_value, ir.Constant(I64, i))) for i in range(LANES)]
+        halves = []
+        for lane_row in rows:
+            pointer = word_pointer(context, builder, array, args[1], lane_row, zero)
+            halves.append(builder.load(builder.bitcast(pointer, _HALF_VECTOR.as_pointer()), align=8))
+        order = ir.Constant(ir.VectorType(I32, LANES), list(range(LANES)))
+        pairs = [builder.shuffle_vector(halves[i], halves[i + 1], order) for i in range(0, LANES, 2)]
+        return _limbs_of_pairs(builder, field, pairs)
+
+    return Element(field)(form, array, row, step), lower
+
+
+@intrinsic
 def sign_mask(typingctx, form, codes, i):
     """Mask of the lanes whose code codes[i + lane] is marked negative."""
     lanes = form.form.lanes
@@ -323,7 +351,7 @@ def prefetch(typingctx, form, array, codes, i):
         for row in _coded_rows(context, builder, codes, args[2], index, lanes):
             for line in range(_lines_a_row(form.form)):
                 column = ir.Constant(I64, line * _ALIGNMENT // 8)
-                pointer = _word_pointer(context, builder, array, args[1], row, column)
+                pointer = word_pointer(context, builder, array, args[1], row, column)
                 hints = [ir.Constant(I32, v) for v in (0, 3, 1)]  # read, keep in all levels, data
                 builder.call(function, [builder.bitcast(pointer, byte_pointer), *hints])
         return context.get_dummy_value()
