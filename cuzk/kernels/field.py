@@ -48,7 +48,7 @@ from cuzk.kernels.field_type import (
 
 __all__ = [
     "FQ", "FQ8", "FR", "FR8", "any_lane", "broadcast", "canonical", "carried", "first_lane", "from_mont", "from_words",
-    "gather", "is_zero", "lanes_of", "load", "load_at", "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select",
+    "gather", "is_zero", "lanes_of", "load", "load_at", "mask_bits", "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select",
     "sign_mask", "sqr", "store", "store_at", "spill", "to_mont", "to_words",
     "unspill", "words_of", "zero",
 ]  # fmt: skip
@@ -286,6 +286,17 @@ def _overload_lanes_of(form):
 def _overload_words_of(form):
     words = form.form.words
     return lambda form: words
+
+
+@intrinsic
+def mask_bits(typingctx: Any, mask: Any) -> Any:
+    """The mask as an integer, bit i for lane i."""
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = builder.bitcast(args[0], ir.IntType(mask.lanes)) if mask.lanes > 1 else args[0]
+        return builder.zext(bits, I64)
+
+    return types.int64(mask), lower
 
 
 @intrinsic

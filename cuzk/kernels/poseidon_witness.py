@@ -40,7 +40,8 @@ def times_matrix(state, tables, start, scratch):
         for i in range(1, width):
             total = total + load(FR, state, i) * load(FR, tables, start + i * width + j)
         store(FR, scratch, j, total)
-    state[:] = scratch
+    for j in range(width):
+        store(FR, state, j, load(FR, scratch, j))
 
 
 @jit

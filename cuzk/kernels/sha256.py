@@ -49,16 +49,23 @@ ROUND_CONSTANTS = tuple(_cube_root(prime << 96) & 0xFFFFFFFF for prime in _first
 
 _K = np.array(ROUND_CONSTANTS, dtype=np.uint64)
 
+SMALL_SIGMA_0, SMALL_SIGMA_1, BIG_SIGMA_0, BIG_SIGMA_1 = range(4)
+_ROTATIONS = np.array([[7, 18, 3], [17, 19, 10], [2, 13, 22], [6, 11, 25]], dtype=np.uint64)
+"""Of the four sigma functions; the last entry of the small ones is a shift."""
+
 
 @jit
-def rotr(x, count):
-    return ((x >> np.uint64(count)) | (x << np.uint64(32 - count))) & WORD_MASK
+def sigma_parts(x, which):
+    """What the sigma function `which` XORs: the XOR of its first two, and the third."""
+    double = x | (x << np.uint64(32))
+    r = _ROTATIONS[which]
+    third = x >> r[2] if which <= SMALL_SIGMA_1 else double >> r[2]
+    return ((double >> r[0]) ^ (double >> r[1])) & WORD_MASK, third & WORD_MASK
 
 
 @jit
 def emit(bits, at, value, mask):
     """Writes those bits of `value` that are set in `mask`, lowest first, from `at` on; the place after them."""
-    value, mask = np.uint64(value), np.uint64(mask)
     while mask:
         bits[at] = value & np.uint64(1)
         at += np.int64(mask & np.uint64(1))
@@ -70,53 +77,55 @@ def emit(bits, at, value, mask):
 @jit
 def emit_with_and(bits, at, value, mask, both_value, both_mask):
     """As `emit`, and behind each bit that is set in `both_mask` that bit of `both_value`."""
-    for i in range(32):
-        shift = np.uint64(i)
-        if (mask >> shift) & np.uint64(1):
-            bits[at] = (value >> shift) & np.uint64(1)
-            at += 1
-        if (both_mask >> shift) & np.uint64(1):
-            bits[at] = (both_value >> shift) & np.uint64(1)
-            at += 1
+    while mask | both_mask:
+        for value_now, mask_now in ((value, mask), (both_value, both_mask)):
+            bits[at] = value_now & np.uint64(1)
+            at += np.int64(mask_now & np.uint64(1))
+        value >>= np.uint64(1)
+        mask >>= np.uint64(1)
+        both_value >>= np.uint64(1)
+        both_mask >>= np.uint64(1)
     return at
 
 
 @jit
-def emit_xors(bits, at, x, y, z, plan, op):
-    """Variables of (x ^ y) ^ z."""
-    at = emit(bits, at, x ^ y, plan[op])
-    return emit(bits, at, x ^ y ^ z, plan[op + MASKS])
+def emit_sigma(bits, at, x, which, plan, op):
+    """The two XORs of a sigma function; the place after them and the function's value."""
+    first, third = sigma_parts(x, which)
+    at = emit(bits, at, first, plan[op])
+    return emit(bits, at, first ^ third, plan[op + MASKS]), first ^ third
 
 
 @jit
-def fill_sha256_block(tables, externals, bits, at):
-    """Fills the variables of one block, bits[at:], from the bits at `externals`."""
-    plan = tables[PATTERN_BITS:]
-    w = np.zeros(64, dtype=np.uint64)
-    state = np.zeros(8, dtype=np.uint64)
+def load_words(tables, externals, bits, words):
+    """words = message and state: constants of the pattern, and the bits at `externals`."""
     next_external = 0
     for i in range(PATTERN_BITS):
         bit = tables[i]
         if bit == VARIABLE:
             bit = np.uint64(bits[externals[next_external]])
             next_external += 1
-        if i < BLOCK_BITS:
-            w[i >> 5] = (w[i >> 5] << np.uint64(1)) | bit
-        else:
-            state[(i - BLOCK_BITS) >> 5] = (state[(i - BLOCK_BITS) >> 5] << np.uint64(1)) | bit
+        words[i >> 5] = (words[i >> 5] << np.uint64(1)) | bit
+
+
+@jit
+def fill_sha256_block(tables, externals, bits, at):
+    """Fills the variables of one block, bits[at:], from the bits at `externals`."""
+    plan = tables[PATTERN_BITS:]
+    words = np.zeros(PATTERN_BITS // 32, dtype=np.uint64)
+    load_words(tables, externals, bits, words)
+    w = np.zeros(64, dtype=np.uint64)
+    for i in range(16):
+        w[i] = words[i]
     op = 0
     for i in range(16, 64):
-        x, y = w[i - 15], w[i - 2]
-        at = emit_xors(bits, at, rotr(x, 7), rotr(x, 18), x >> np.uint64(3), plan, op)
-        at = emit_xors(bits, at, rotr(y, 17), rotr(y, 19), y >> np.uint64(10), plan, op + 2 * MASKS)
-        s0 = rotr(x, 7) ^ rotr(x, 18) ^ (x >> np.uint64(3))
-        s1 = rotr(y, 17) ^ rotr(y, 19) ^ (y >> np.uint64(10))
+        at, s0 = emit_sigma(bits, at, w[i - 15], SMALL_SIGMA_0, plan, op)
+        at, s1 = emit_sigma(bits, at, w[i - 2], SMALL_SIGMA_1, plan, op + 2 * MASKS)
         total = w[i - 16] + s0 + w[i - 7] + s1
         at = emit(bits, at, total, plan[op + 4 * MASKS])
         w[i] = total & WORD_MASK
         op += 5 * MASKS
-    at = fill_rounds(bits, at, w, state, plan, op)
-    return at
+    fill_rounds(bits, at, w, words[16:], plan, op)
 
 
 @jit
@@ -130,7 +139,7 @@ def fill_rounds(bits, at, w, state, plan, op):
             e = sum_e & WORD_MASK
             at = emit(bits, at, sum_e, plan[op])
             op += MASKS
-        at = emit_xors(bits, at, rotr(e, 6), rotr(e, 11), rotr(e, 25), plan, op)
+        at, s1 = emit_sigma(bits, at, e, BIG_SIGMA_1, plan, op)
         ch = (e & f) ^ (~e & g)
         at = emit(bits, at, ch ^ plan[op + 2 * MASKS + 1], plan[op + 2 * MASKS])
         op += 3 * MASKS
@@ -138,17 +147,16 @@ def fill_rounds(bits, at, w, state, plan, op):
             a = sum_a & WORD_MASK
             at = emit(bits, at, sum_a, plan[op])
             op += MASKS
-        at = emit_xors(bits, at, rotr(a, 2), rotr(a, 13), rotr(a, 22), plan, op)
+        at, s0 = emit_sigma(bits, at, a, BIG_SIGMA_0, plan, op)
         maj = (a & b) ^ (a & c) ^ (b & c)
         new, flipped, both = plan[op + 2 * MASKS], plan[op + 2 * MASKS + 1], plan[op + 2 * MASKS + 2]
         at = emit_with_and(bits, at, maj ^ flipped, new, b & c, both)
         op += 3 * MASKS
-        temp1 = h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ch + _K[i] + w[i]
+        temp1 = h + s1 + ch + _K[i] + w[i]
         sum_e = temp1 + d
-        sum_a = temp1 + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + maj
+        sum_a = temp1 + s0 + maj
         h, g, f, d, c, b = g, f, e, c, b, a
     added = (sum_a, b, c, d, sum_e, f, g, h)
     for i in range(8):
         at = emit(bits, at, added[i] + state[i], plan[op])
         op += MASKS
-    return at

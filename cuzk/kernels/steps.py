@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cuzk.kernels.field import FR, load, store
 from cuzk.kernels.instances import bit_place, value_place
 from cuzk.kernels.jit import jit
 
@@ -25,7 +26,8 @@ def fill_steps(templates, instances, i, tables, bits, values):
         s = bits[bit_place(templates, instances, i, np.int64(step[1]))]
         x, y = np.int64(step[2]), np.int64(step[3])
         if step[0] == PICK:
-            values[next_value] = values[value_place(templates, instances, i, x if s else y)]
+            picked = value_place(templates, instances, i, x if s else y)
+            store(FR, values, next_value, load(FR, values, picked))
             next_value += 1
         else:
             t = bits[bit_place(templates, instances, i, x)]

@@ -36,34 +36,41 @@ def gather_bits(templates, instances, i, bits, local):
         local[1 + k] = bits[instances.external_bits[start + k]]
     first = np.int64(instances.first_aux[i])
     first_own = 1 + templates.external_bits[t] + templates.external_numbers[t]
-    local[first_own : first_own + templates.aux[t]] = bits[first : first + templates.aux[t]]
+    for k in range(templates.aux[t]):
+        local[first_own + k] = bits[first + k]
 
 
 @jit
-def narrow_sum(slots, codes, local, row):
-    """row = the sum of +-2^k * bit mod r, for small k."""
+def narrow_sum(slots, codes, begin, end, local):
+    """The sum of +-2^k * bit over terms begin..end-1, for small k."""
     total = np.int64(0)
-    for k in range(len(slots)):
-        code = codes[k]
+    for k in range(begin, end):
+        code = np.int64(codes[k])
         term = np.int64(local[slots[k]]) << (code & EXPONENT_MASK)
         total += -term if code & SIGN else term
-    if total >= 0:
-        row[0], row[1], row[2], row[3] = np.uint64(total), 0, 0, 0
-    else:  # the lowest word of r is close to 2^64, so nothing is borrowed
-        row[0] = _MODULUS[0] - np.uint64(-total)
-        row[1], row[2], row[3] = _MODULUS[1], _MODULUS[2], _MODULUS[3]
+    return total
 
 
 @jit
-def wide_sum(slots, codes, local, digits, row):
-    """row = the sum of +-2^k * bit mod r, for a sum in (-r, 2^255).
+def store_signed(value, out, row):
+    """out[row] = value mod r, for |value| < 2^63."""
+    if value >= 0:
+        out[row, 0], out[row, 1], out[row, 2], out[row, 3] = np.uint64(value), 0, 0, 0
+    else:  # the lowest word of r is close to 2^64, so nothing is borrowed
+        out[row, 0] = _MODULUS[0] + np.uint64(value)
+        out[row, 1], out[row, 2], out[row, 3] = _MODULUS[1], _MODULUS[2], _MODULUS[3]
+
+
+@jit
+def wide_sum(slots, codes, begin, end, local, digits, row):
+    """row = the sum of +-2^k * bit mod r over terms begin..end-1, for a sum in (-r, 2^255).
 
     Collected in signed digits of 32 bits, beginning with r: 2^31 terms would fit before a digit overflows.
     """
     for d in range(DIGITS):
         digits[d] = _MODULUS_DIGITS[d]
-    for k in range(len(slots)):
-        code = codes[k]
+    for k in range(begin, end):
+        code = np.int64(codes[k])
         exponent = code & EXPONENT_MASK
         term = np.int64(local[slots[k]]) << (exponent & 31)
         digits[exponent >> 5] += -term if code & SIGN else term
@@ -128,22 +135,23 @@ def evaluate_instances(templates, instances, begin, end, side, bits, values, out
         longest = max(longest, slots)
     local = np.zeros(longest, dtype=np.uint8)
     digits = np.zeros(DIGITS, dtype=np.int64)
+    bounds, slots, codes = templates.bounds, templates.term_slots, templates.term_codes
     for i in range(begin, end):
         t = instances.template[i]
         if templates.rows[t] == 0:
             continue
         gather_bits(templates, instances, i, bits, local)
-        for row in range(templates.rows[t]):
-            at = templates.bounds_start[t] + BOUNDS_A_ROW * row + 2 * side
-            first, middle, last = templates.bounds[at], templates.bounds[at + 1], templates.bounds[at + 2]
-            target = np.int64(instances.first_row[i]) + row
-            slots, codes = templates.term_slots[first:middle], templates.term_codes[first:middle]
-            if first < middle and codes[0] & EXPONENT_MASK >= NARROW:
-                wide_sum(slots, codes, local, digits, out[target])
+        at = templates.bounds_start[t] + 2 * side
+        first_row = np.int64(instances.first_row[i])
+        for row in range(first_row, first_row + templates.rows[t]):
+            first, middle, last = np.int64(bounds[at]), np.int64(bounds[at + 1]), np.int64(bounds[at + 2])
+            at += BOUNDS_A_ROW
+            if first < middle and codes[first] & EXPONENT_MASK >= NARROW:
+                wide_sum(slots, codes, first, middle, local, digits, out[row])
             else:
-                narrow_sum(slots, codes, local, out[target])
+                store_signed(narrow_sum(slots, codes, first, middle, local), out, row)
             if middle < last:
-                add_others(templates, instances, i, middle, last, local, values, out, target)
+                add_others(templates, instances, i, middle, last, local, values, out, row)
 
 
 @jit

@@ -35,11 +35,11 @@ def fill_instances(templates, instances, begin, end, bits, values):
         elif kind == STEPS:
             fill_steps(templates, instances, i, tables, bits, values)
         elif kind == TO_BITS:
-            fill_bits(values[places[0]], bits, at_bit, templates.aux[t])
+            fill_bits(values, places[0], bits, at_bit, templates.aux[t])
         elif kind == PACK:
             target = np.int64(places[0]) if len(places) else at_value
-            pack_bits(bits, bit_places, values[target])
+            pack_bits(bits, bit_places, values, target)
         elif kind == COPY:
-            values[places[0]] = values[places[1]]
+            store(FR, values, places[0], load(FR, values, places[1]))
         elif kind == ADD:
             store(FR, values, at_value, load(FR, values, places[0]) + load(FR, values, places[1]))

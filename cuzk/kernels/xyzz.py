@@ -1,9 +1,9 @@
 """Single points in compiled code: XYZZ coordinates of one-lane forms, all cases, no inversion.
 
-(X, Y, ZZ, ZZZ) is the affine point (X/ZZ, Y/ZZZ) with ZZ^3 = ZZZ^2; ZZ = 0 is the identity. A point in kernels is a
-tuple of four elements.
-Costs      `add_affine` 8M + 2S, `add` 12M + 2S, `double` 6M + 3S, plus comparisons.
-Sources    [EFD] shortw, xyzz: madd-2008-s, add-2008-s, dbl-2008-s-1 (a = 0).
+(X, Y, ZZ, ZZZ) is the affine point (X/ZZ, Y/ZZZ) with ZZ^3 = ZZZ^2; ZZ = 0 is the identity. A point in
+kernels is a tuple of four elements. What sums by batches leaves, some hundred points, is folded here.
+Costs      `add_affine` 8M + 2S, `double` 6M + 3S, plus comparisons.
+Sources    [EFD] shortw, xyzz: madd-2008-s, dbl-2008-s-1 (a = 0).
 Twin       `curve.Curve`; tests compare every case.
 """
 
@@ -17,7 +17,18 @@ from numba.extending import overload
 from cuzk.kernels import field
 from cuzk.kernels.curve import G1, G2, Curve, Point, invert, mul
 from cuzk.kernels.device.cpu import aligned_empty
-from cuzk.kernels.field import first_lane, from_mont, is_zero, load_at, one, sqr, store_at, to_mont, words_of, zero
+from cuzk.kernels.field import (
+    first_lane,
+    from_mont,
+    is_zero,
+    load_at,
+    one,
+    sqr,
+    store_at,
+    to_mont,
+    words_of,
+    zero,
+)
 from cuzk.kernels.field_type import FQ, FieldForm
 from cuzk.kernels.fq2 import FQ2, Fq2Form, fq2
 from cuzk.kernels.jit import jit
@@ -25,6 +36,7 @@ from cuzk.kernels.modulus import FQ as FQ_MODULUS
 
 Form: TypeAlias = FieldForm | Fq2Form
 Rows: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 def one_lane_form(form: Form) -> Form:
@@ -62,26 +74,6 @@ def double(p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def add(p, q):  # type: ignore[no-untyped-def]
-    """P + Q, both XYZZ, all cases."""
-    x1, y1, zz1, zzz1 = p
-    x2, y2, zz2, zzz2 = q
-    if _is_zero(zz1):
-        return q
-    if _is_zero(zz2):
-        return p
-    u1, s1 = x1 * zz2, y1 * zzz2
-    dx, dy = x2 * zz1 - u1, y2 * zzz1 - s1
-    if _is_zero(dx):
-        return double(p) if _is_zero(dy) else (x1, y1, dx, dx)
-    pp = sqr(dx)
-    ppp = dx * pp
-    v = u1 * pp
-    x3 = sqr(dy) - ppp - v - v
-    return x3, dy * (v - x3) - s1 * ppp, zz1 * zz2 * pp, zzz1 * zzz2 * ppp
-
-
-@jit
 def add_affine(form, p, x2, y2):  # type: ignore[no-untyped-def]
     """P + (x2, y2), all cases; (0, 0) is the identity."""
     x1, y1, zz1, zzz1 = p
@@ -100,7 +92,7 @@ def add_affine(form, p, x2, y2):  # type: ignore[no-untyped-def]
 
 
 def load_single(form: Any, rows: Any, row: Any, column: Any) -> Any:
-    """The element at (row, column) as one-lane element. Of an eight-lane form, eight rows are read: row .. row+7."""
+    """The element at (row, column) as one-lane element. Of eight lanes, rows up to row + 7 are read."""
     raise NotImplementedError("called from compiled code only")
 
 
@@ -126,30 +118,35 @@ def _load_single_fq2(form, rows, row, column):  # type: ignore[no-untyped-def]
     )
 
 
-ROWS_READ_PAST = 7  # rows that `horner` reads past the last point, of an eight-lane form
+EMPTY = 0xFFFFFFFF  # the code of no point
+ROWS_READ_PAST = 7  # rows that must follow the last point of an eight-lane form
 
 
 @jit
-def _horner(form, single, rows, parts, positions, out):  # type: ignore[no-untyped-def]
+def _horner(form, single, rows, codes, out):  # type: ignore[no-untyped-def]
+    parts, positions = codes.shape
     total = identity(single)
     for position in range(positions - 1, -1, -1):
         total = double(total)
         for part in range(parts):
-            row = part * positions + position
-            x, y = load_single(form, rows, row, 0), load_single(form, rows, row, words_of(form))
-            total = add_affine(single, total, x, y)
+            code = codes[part, position]
+            if code != EMPTY:
+                row = code >> 1
+                x, y = load_single(form, rows, row, 0), load_single(form, rows, row, words_of(form))
+                total = add_affine(single, total, x, zero(single) - y if code & 1 else y)
     for i, coordinate in enumerate(total):
         store_at(single, out, i, 0, coordinate)
 
 
-def horner(form: Form, rows: Rows, parts: int, positions: int) -> Point[Any]:
-    """Sum of 2^j * rows[i * positions + j] over all parts i and positions j, in plain integers.
+def horner(form: Form, rows: Rows, codes: Codes) -> Point[Any]:
+    """Sum of 2^j * P[i, j] in plain integers, P[i, j] the point of code codes[i, j]: `row << 1 | negative`.
 
-    rows  (parts * positions + ROWS_READ_PAST, 2 * words) points, identities allowed. Cost 1 us a row in G1.
+    rows   (n, 2 * words) points of this form; ROWS_READ_PAST more rows must lie behind any that is named
+    codes  (parts, positions) uint32, EMPTY allowed. Cost 1 us a position and point in G1, 3 us in G2.
     """
     single = one_lane_form(form)
     out = aligned_empty(4, single.words)
-    _horner(form, single, rows, parts, positions, out)
+    _horner(form, single, rows, codes, out)
     return _affine(single, out)
 
 
