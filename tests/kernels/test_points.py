@@ -1,0 +1,89 @@
+"""Encoded points to rows and back, against py_ecc's points and this file's own encoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from py_ecc import bls12_381 as oracle
+
+from cuzk.kernels.device.cpu import CpuDevice, aligned_empty, has_ifma
+from cuzk.kernels.fq2 import FQ2, FQ2_8
+from cuzk.kernels.field import FQ, FQ8
+from cuzk.kernels.modulus import FQ as FQ_MODULUS
+from cuzk.kernels.points import decode_points, encode_points, encoded_bytes, padded
+from tests.kernels.point_values import generator, rows_to_points
+
+needs_ifma = pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
+GROUPS = [
+    pytest.param("G1", FQ, id="G1"),
+    pytest.param("G1", FQ8, id="G1x8", marks=needs_ifma),
+    pytest.param("G2", FQ2, id="G2"),
+    pytest.param("G2", FQ2_8, id="G2x8", marks=needs_ifma),
+]
+DEVICE = CpuDevice(threads=2)
+
+
+def _encode(point: Any) -> bytes:
+    x, y = point
+    if isinstance(x, oracle.FQ):
+        return int(x).to_bytes(48, "big") + int(y).to_bytes(48, "big")
+    return b"".join(int(c).to_bytes(48, "big") for z in (x, y) for c in reversed(z.coeffs))
+
+
+def _points(group: str, count: int) -> list[Any]:
+    points, step = [generator(group)], oracle.multiply(generator(group), 0xDEADBEEF)
+    while len(points) < count:
+        points.append(oracle.add(points[-1], step))
+    return points
+
+
+def _array(encoded: list[bytes]) -> np.ndarray[Any, Any]:
+    return np.frombuffer(b"".join(encoded), np.uint8).reshape(len(encoded), -1).copy()
+
+
+@pytest.mark.parametrize(("group", "form"), GROUPS)
+@pytest.mark.parametrize("count", [1, 7, 8, 21])
+def test_decoding_gives_the_points_and_encoding_gives_the_bytes_back(
+    group: str, form: Any, count: int
+) -> None:
+    points = _points(group, count)
+    encoded = _array([_encode(point) for point in points])
+    rows = aligned_empty(padded(count), 2 * form.words)
+    assert decode_points(DEVICE, form, encoded, rows) is None
+    assert rows_to_points(form, rows[:count]) == points
+    back = np.zeros_like(encoded)
+    encode_points(DEVICE, form, rows, back)
+    assert (back == encoded).all()
+
+
+def _with_coordinate(encoded: bytes, index: int, value: int) -> bytes:
+    return encoded[: 48 * index] + value.to_bytes(48, "big") + encoded[48 * (index + 1) :]
+
+
+@pytest.mark.parametrize(("group", "form"), GROUPS)
+@pytest.mark.parametrize("place", [0, 8, 12, 18])
+def test_each_kind_of_bad_point_is_found_at_its_place(group: str, form: Any, place: int) -> None:
+    good = [_encode(point) for point in _points(group, 19)]
+    size, p = encoded_bytes(form), FQ_MODULUS.p
+    last = size // 48 - 1
+    one_off = int.from_bytes(good[place][-48:], "big") ^ 1
+    bad = {
+        "is the identity": bytes([0x40]) + bytes(size - 1),
+        "flag bits": bytes([good[place][0] | 0x80]) + good[place][1:],
+        "not below the field modulus": _with_coordinate(good[place], last, p),
+        "not on the curve": _with_coordinate(good[place], last, one_off),
+    }
+    for reason, encoding in bad.items():
+        rows = aligned_empty(padded(19), 2 * form.words)
+        found = decode_points(DEVICE, form, _array([*good[:place], encoding, *good[place + 1 :]]), rows)
+        assert found is not None and found.index == place and reason in found.reason
+
+
+@pytest.mark.parametrize(("group", "form"), GROUPS)
+def test_the_largest_coordinates_below_the_modulus_are_read_right(group: str, form: Any) -> None:
+    p, size = FQ_MODULUS.p, encoded_bytes(form)
+    encoded = _array([b"".join((p - 1).to_bytes(48, "big") for _ in range(size // 48))])
+    found = decode_points(DEVICE, form, encoded, aligned_empty(8, 2 * form.words))
+    assert found is not None and "not on the curve" in found.reason
