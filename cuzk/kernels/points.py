@@ -233,14 +233,28 @@ def decode_points(
     return BadPoint(bad[0][0], REASONS[bad[0][1]]) if bad else None
 
 
-def encode_points(device: Any, form: Any, rows: np.ndarray[Any, Any], encoded: np.ndarray[Any, Any]) -> None:
+def encode_block(form: Any, rows: np.ndarray[Any, Any], encoded: np.ndarray[Any, Any]) -> None:
     """encoded[:n] := the points of rows[:n], none of which is the identity. The rows lose their Montgomery form.
 
     rows     at least `padded(n)` rows, n = len(encoded)
+    encoded  (n, 96 or 192) uint8
     """
-    count, offsets = len(encoded), _component_order(form)
+    count = len(encoded)
     assert encoded.shape[1] == encoded_bytes(form) and len(rows) >= padded(count), (encoded.shape, rows.shape)
-    device.map(
-        lambda begin: _encode(form, rows, offsets, encoded, begin, min(begin + _TASK, count)),
-        range(0, count, _TASK),
-    )
+    _encode(form, rows, _component_order(form), encoded, 0, count)
+
+
+def rows_of_points(form: Any, points: list[Any], rows: np.ndarray[Any, Any]) -> None:
+    """rows[:n] := affine points given as plain integers (`curve.Point`); the identity becomes zeros. For few points."""
+    base = form.base if isinstance(form, Fq2Form) else form
+    width = 64 if base.words == base.limbs and base.lanes == 1 else 52
+    for row, point in zip(rows, points, strict=False):
+        for i, component in enumerate(_components(point, degree_of(form))):
+            value = component * base.radix % base.modulus.p
+            row[i * base.words : (i + 1) * base.words] = base.modulus.limbs(value, base.words, width)
+
+
+def _components(point: Any, degree: int) -> list[int]:
+    if point is None:
+        return [0] * (2 * degree)
+    return [c for coordinate in point for c in (coordinate if degree == 2 else (coordinate,))]

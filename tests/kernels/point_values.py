@@ -56,3 +56,11 @@ def rows_to_points(form: Any, rows: np.ndarray[Any, Any]) -> list[Point]:
         else:
             points.append((oracle.FQ2(values[:2]), oracle.FQ2(values[2:])))
     return points
+
+
+def encode_point(point: Point) -> bytes:
+    """The uncompressed encoding of a point that is not the identity."""
+    x, y = point
+    if isinstance(x, oracle.FQ):
+        return int(x).to_bytes(48, "big") + int(y).to_bytes(48, "big")
+    return b"".join(int(c).to_bytes(48, "big") for z in (x, y) for c in reversed(z.coeffs))

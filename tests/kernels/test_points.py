@@ -12,8 +12,8 @@ from cuzk.kernels.device.cpu import CpuDevice, aligned_empty, has_ifma
 from cuzk.kernels.fq2 import FQ2, FQ2_8
 from cuzk.kernels.field import FQ, FQ8
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
-from cuzk.kernels.points import decode_points, encode_points, encoded_bytes, padded
-from tests.kernels.point_values import generator, rows_to_points
+from cuzk.kernels.points import decode_points, encode_block, encoded_bytes, padded
+from tests.kernels.point_values import encode_point, generator, rows_to_points
 
 needs_ifma = pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
 GROUPS = [
@@ -23,13 +23,6 @@ GROUPS = [
     pytest.param("G2", FQ2_8, id="G2x8", marks=needs_ifma),
 ]
 DEVICE = CpuDevice(threads=2)
-
-
-def _encode(point: Any) -> bytes:
-    x, y = point
-    if isinstance(x, oracle.FQ):
-        return int(x).to_bytes(48, "big") + int(y).to_bytes(48, "big")
-    return b"".join(int(c).to_bytes(48, "big") for z in (x, y) for c in reversed(z.coeffs))
 
 
 def _points(group: str, count: int) -> list[Any]:
@@ -49,12 +42,12 @@ def test_decoding_gives_the_points_and_encoding_gives_the_bytes_back(
     group: str, form: Any, count: int
 ) -> None:
     points = _points(group, count)
-    encoded = _array([_encode(point) for point in points])
+    encoded = _array([encode_point(point) for point in points])
     rows = aligned_empty(padded(count), 2 * form.words)
     assert decode_points(DEVICE, form, encoded, rows) is None
     assert rows_to_points(form, rows[:count]) == points
     back = np.zeros_like(encoded)
-    encode_points(DEVICE, form, rows, back)
+    encode_block(form, rows, back)
     assert (back == encoded).all()
 
 
@@ -65,7 +58,7 @@ def _with_coordinate(encoded: bytes, index: int, value: int) -> bytes:
 @pytest.mark.parametrize(("group", "form"), GROUPS)
 @pytest.mark.parametrize("place", [0, 8, 12, 18])
 def test_each_kind_of_bad_point_is_found_at_its_place(group: str, form: Any, place: int) -> None:
-    good = [_encode(point) for point in _points(group, 19)]
+    good = [encode_point(point) for point in _points(group, 19)]
     size, p = encoded_bytes(form), FQ_MODULUS.p
     last = size // 48 - 1
     one_off = int.from_bytes(good[place][-48:], "big") ^ 1
