@@ -16,7 +16,7 @@ help:
 	@echo "make format  let ruff format and mend"
 	@echo "make clean   remove the environment, the demo and caches of tools"
 
-# A stamp a dependency set: the environment is made once and renewed when pyproject.toml changes.
+# A stamp for each set of dependencies: the environment is made once and renewed when pyproject.toml changes.
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "cuzk needs Python 3.10 or later; '$(PYTHON)' is `$(PYTHON) -V 2>&1`. Name another: make PYTHON=python3.12"; exit 1; }
@@ -28,9 +28,11 @@ $(VENV)/.dev: $(VENV)/.runtime
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.runtime
-	@if $(BIN)/cuzk params list --params $(PARAMS) --sector-size 2KiB --quiet; then :; else \
-	  $(BIN)/cuzk params generate --sector-size 2KiB --insecure-dev --out $(PARAMS); fi
+$(PARAMS)/.complete: | $(VENV)/.runtime
+	$(BIN)/cuzk params generate --sector-size 2KiB --insecure-dev --out $(PARAMS)
+	@touch $@
+
+demo: $(VENV)/.runtime $(PARAMS)/.complete
 	$(BIN)/cuzk prove $(C1) --params $(PARAMS) --out $(DEMO)/proof.bin
 	$(BIN)/cuzk verify $(C1) $(DEMO)/proof.bin --params $(PARAMS)
 

@@ -19,7 +19,7 @@ import click
 import cuzk
 from cuzk import view
 from cuzk.errors import CuzkError, ResourceError, UsageError
-from cuzk.events import Notice
+from cuzk.events import Notice, stage
 from cuzk.units import parse_size
 
 if TYPE_CHECKING:
@@ -362,6 +362,82 @@ def params_fetch(
             sector_size, out=out, gateway=gateway or settings.gateway, on_event=on_event
         )
     view.show_paths("fetched", paths, as_json=as_json)
+
+
+# ---- what is proven, and on what ----
+
+
+@command(sector, "inspect")
+@click.argument("c1", type=PATH)
+@click.option(
+    "--miner", type=click.IntRange(min=0), help="Check that the sector is this miner's (1000 for t01000)."
+)
+@json_option
+def sector_inspect(c1: Path, miner: int | None, settings: Config, as_json: bool) -> None:
+    """Read C1, check all that can be checked without proving, and show what it says."""
+    from cuzk import report
+    from cuzk.kernels.device.choose import choose_device
+    from cuzk.sector.c1 import read_c1
+    from cuzk.sector.check import check
+
+    machine = choose_device(settings.device, settings.threads)
+    with view.live(as_json=as_json) as on_event:
+        with stage(on_event, "read"):
+            sector = read_c1(c1)
+        with stage(on_event, "check"):
+            check(sector, machine, miner=miner)
+    view.show_sections(report.sector_facts(sector), as_json=as_json)
+
+
+@command(circuit, "info")
+@size_option
+@json_option
+def circuit_info(sector_size: int, settings: Config, as_json: bool) -> None:
+    """Show the counts of a sector size's circuit, and what its parameters take."""
+    from cuzk import report
+    from cuzk.circuit.porep import porep_circuit
+    from cuzk.sector.shape import shape_of
+
+    with view.live(as_json=as_json) as on_event, stage(on_event, "build the circuit"):
+        shape = shape_of(sector_size)
+        built = porep_circuit(shape)
+    view.show_circuit(report.circuit_facts(shape, built), report.template_facts(built), as_json=as_json)
+
+
+@command(circuit, "digest")
+@click.argument("c1", type=PATH)
+@click.option("--partition", "partitions", multiple=True, type=click.IntRange(min=0), metavar="K",
+              help="This partition only; may be repeated.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Also find the first row that is not satisfied.")
+@device_option
+@threads_option
+@json_option
+@click.pass_context
+def circuit_digest(
+    ctx: click.Context,
+    c1: Path,
+    partitions: tuple[int, ...],
+    check: bool,
+    settings: Config,
+    device: str | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Print digests of the circuit and of the assignment that C1 gives it, to compare with other provers."""
+    from cuzk import report
+
+    with view.live(as_json=as_json) as on_event:
+        facts = report.digests(
+            c1,
+            partitions=partitions,
+            check=check,
+            device=device or settings.device,
+            threads=threads or settings.threads,
+            on_event=on_event,
+        )
+    view.show_sections(facts, as_json=as_json)
+    if any(section.get("unsatisfied") for section in facts.values()):
+        ctx.exit(1)
 
 
 @command(main, "doctor")

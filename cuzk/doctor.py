@@ -19,9 +19,6 @@ from cuzk.units import format_size
 
 #: The packages whose versions decide results or speed.
 PACKAGES = ("numba", "llvmlite", "numpy", "click", "rich", "tomli", "msgspec", "py-arkworks-bls12381")
-#: What the eight-lane kernels need of the CPU, as /proc/cpuinfo spells it.
-IFMA_FLAGS = ("avx512f", "avx512dq", "avx512vl", "avx512ifma")
-
 Section = dict[str, Any]
 
 
@@ -55,24 +52,25 @@ def _version(package: str) -> str:
 
 
 def _processor() -> Section:
-    described = cpu_description(_lines("/proc/cpuinfo"))
-    missing = [flag for flag in IFMA_FLAGS if flag not in described["flags"]]
-    kernels = "scalar (64-bit limbs)" if missing else "eight lanes of AVX-512 IFMA"
+    from cuzk.kernels.device.choose import choose_device
+    from cuzk.kernels.device.cpu import has_ifma
+
+    device = choose_device("auto")
     return {
-        "model": described["model"] or platform.processor() or "unknown",
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "AVX-512 IFMA": f"no ({', '.join(missing)} missing)" if missing else "yes",
-        "kernels": kernels,
+        "model": cpu_model(_lines("/proc/cpuinfo")) or platform.processor() or "unknown",
+        "cores": device.threads,
+        "AVX-512 IFMA": "yes" if has_ifma() else "no",
+        "kernels": f"{device.name}, {device.lanes} lane{'s' if device.lanes > 1 else ''}",
     }
 
 
-def cpu_description(lines: Iterable[str]) -> dict[str, Any]:
-    """`model` (empty when unnamed) and `flags` (a set) of the first processor in /proc/cpuinfo's lines."""
-    fields: dict[str, str] = {}
+def cpu_model(lines: Iterable[str]) -> str:
+    """The name of the first processor in /proc/cpuinfo's lines; empty when it has none."""
     for line in lines:
         name, _, value = line.partition(":")
-        fields.setdefault(name.strip(), value.strip())
-    return {"model": fields.get("model name", ""), "flags": set(fields.get("flags", "").split())}
+        if name.strip() == "model name":
+            return value.strip()
+    return ""
 
 
 def _memory() -> Section:

@@ -62,13 +62,23 @@ def show_json(value: Any) -> None:
 
 
 def show_facts(title: str, facts: Mapping[str, object]) -> None:
-    """A heading and aligned `name: value` lines; a list takes a line an entry."""
+    """A heading and aligned `name: value` lines; of a list, each text has a line of its own."""
     click.secho(title, bold=True)
     width = max((len(name) for name in facts), default=0) + 1
     for name, value in facts.items():
-        lines = [str(entry) for entry in value] if isinstance(value, list) else [str(value)]
-        for label, line in zip([f"{name}:", *[""] * len(lines)], lines or ["none"], strict=False):
-            click.echo(f"  {label:{width}} {line}")
+        first, *others = _lines(value)
+        click.echo(f"  {name + ':':{width}} {first}")
+        for line in others:
+            click.echo(f"  {'':{width}} {line}")
+
+
+def _lines(value: object) -> list[str]:
+    if value is None:
+        return ["none"]
+    if isinstance(value, list):
+        texts = [str(entry) for entry in value]
+        return texts if any(isinstance(entry, str) for entry in value) else [", ".join(texts)]
+    return [str(value)]
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -141,6 +151,18 @@ def show_sections(sections: Mapping[str, Mapping[str, object]], *, as_json: bool
         return
     for title, facts in sections.items():
         show_facts(title, facts)
+
+
+def show_circuit(
+    sections: Mapping[str, Mapping[str, object]], templates: Sequence[Mapping[str, object]], *, as_json: bool
+) -> None:
+    """Facts about a circuit, then the templates that it is made of."""
+    if as_json:
+        show_json({**sections, "templates": templates})
+        return
+    show_sections(sections, as_json=False)
+    click.secho("templates", bold=True)
+    show_table(list(templates[0]), [list(template.values()) for template in templates])
 
 
 def proof_block(result: ProveResult) -> str:

@@ -193,6 +193,59 @@ def test_an_empty_search_lists_no_parameters(own_home: Path) -> None:
     assert "no parameters found" in run("params", "list").stdout
 
 
+def test_circuit_info_gives_the_published_counts(vectors: Path, own_home: Path) -> None:
+    published = json.loads((vectors / "porep" / "vectors.json").read_text())
+    partition, params = published["cases"][0]["partitions"][0], published["params_2k"]
+    facts = json.loads(run("circuit", "info", "--sector-size", "2KiB", "--json").stdout)
+    for name in ("constraints_with_dummies", "inputs", "aux", "nnz_abc"):
+        assert facts["circuit"][name] == partition[name]
+    assert facts["parameters"]["bytes"] == params["params_bytes"]
+    counts = {name: facts["parameters"][f"points_{name}"] for name in ("h", "l", "a", "ic")}
+    assert counts == {name: params["points"][name] for name in counts}
+    assert facts["parameters"]["points_b"] == params["points"]["b_g1"]
+    rows = sum(entry["instances"] * entry["rows"] for entry in facts["templates"])
+    assert rows + partition["inputs"] == partition["constraints_with_dummies"]
+
+
+def test_circuit_digest_gives_what_upstream_gives(vectors: Path, own_home: Path) -> None:
+    case = json.loads((vectors / "porep" / "vectors.json").read_text())["cases"][0]
+    expected = case["partitions"][0]
+    result = run("circuit", "digest", str(vectors / "porep" / case["file"]), "--check", "--json")
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert facts["circuit"]["r1cs_digest"] == expected["r1cs_digest"]
+    for name in ("inputs", "aux", "a", "b", "c"):
+        assert facts["partition 0"][f"{name}_digest"] == expected[f"{name}_digest"]
+    assert facts["partition 0"]["unsatisfied"] is None
+
+
+def test_a_partition_that_is_not_there_is_a_mistake_of_usage(vectors: Path, own_home: Path) -> None:
+    result = run("circuit", "digest", str(vectors / "porep" / "2k-zero.json"), "--partition", "1")
+    assert result.exit_code == 2
+    assert "there is no partition 1" in result.stderr
+
+
+def test_inspect_shows_what_the_sector_is(vectors: Path, own_home: Path) -> None:
+    case = json.loads((vectors / "porep" / "vectors.json").read_text())["cases"][0]
+    result = run("sector", "inspect", str(vectors / "porep" / case["file"]), "--miner", "1000", "--json")
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    for name in ("comm_d", "comm_r", "replica_id", "seed", "ticket"):
+        assert facts["commitments"][name] == case[name]
+    assert facts["sector"]["registered_proof"] == case["registered_proof"]
+    assert facts["parameters"]["name"] == case["parameter_id"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[1, 2]", b"\x1f\x8b\x08"])
+def test_a_file_that_is_no_sector_ends_with_1_and_its_name(content: bytes | None, own_home: Path) -> None:
+    path = own_home / "c1.json"
+    if content is not None:
+        path.write_bytes(content)
+    result = run("sector", "inspect", str(path))
+    assert result.exit_code == 1
+    assert "c1.json" in result.stderr and "next:" in result.stderr
+
+
 def test_the_readme_shows_only_commands_that_exist() -> None:
     blocks = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
     lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
