@@ -1,0 +1,293 @@
+"""Every native check of a Commit 1 output, made before any heavy work: bad input costs a second, not a proof.
+
+A sector passes if and only if the circuits of its partitions are satisfied, their public inputs are those
+that a verifier computes, and the redundant parts of the document agree with the rest. In the order of checks:
+
+statement   size and registered proof agree, commitments are canonical and not zero, replica_id is the miner's
+hashes      every one is below r
+nodes       challenges are those of the statement, parents those of the graph; indices of paths name them
+paths       each leads from its leaf to its root; roots are comm_d, and one comm_c and comm_r_last with
+            comm_r = H(comm_c, comm_r_last)
+columns     hash to the leaves of their paths in tree C
+labels      recompute from the parents' columns
+encoding    label of the last layer + data = replica, the leaf of the path in tree R_last
+
+The place named is the smallest that is surely wrong: a hash cannot tell which of its inputs is damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.errors import InputError
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.modulus import FR
+from cuzk.kernels.poseidon_hash import hash_many
+from cuzk.sector.challenges import challenges
+from cuzk.sector.inputs import C1, COLUMN_NAMES, Bytes, Counts, PartitionInput, Paths
+from cuzk.sector.merkle import HashChildren, as_limbs, computed_roots, path_indices, sha256_children
+from cuzk.sector.public_inputs import graph_of
+from cuzk.sector.replica_id import replica_id, trim254
+from cuzk.sector.shape import DRG_DEGREE, LABEL_PARENTS, NODE_BYTES, PARENTS, SectorShape
+
+Wrong = NDArray[np.bool_]
+
+RUN_C1_AGAIN = "run C1 for this sector again, or copy its output again"
+OTHER_SECTOR = "use the registered proof, seed and ticket that the sector was sealed and proven with"
+
+
+def check(c1: C1, device: CpuDevice, *, miner: int | None = None) -> None:
+    """Raise InputError, with place and what to do, unless the sector passes.
+
+    `miner` is the numeric id whose sector this should be, if the caller knows it.
+    """
+    check_statement(c1, miner=miner)
+    for partition in c1.partitions:
+        check_partition(c1, partition, device)
+
+
+def check_statement(c1: C1, *, miner: int | None = None) -> None:
+    """The checks that need no vanilla proof."""
+    shape = c1.shape
+    if c1.sector_bytes not in (None, shape.sector_bytes):
+        what = (
+            f"SectorSize is {c1.sector_bytes}, but {c1.registered_proof.name} has {shape.sector_bytes} bytes"
+        )
+        _fail(what, c1.origin, OTHER_SECTOR)
+    for name in ("comm_d", "comm_r", "seed"):
+        if not any(getattr(c1, name)):
+            _fail(f"{name} is all zeros", f"{c1.origin}, {name}")
+    for name in ("comm_d", "comm_r", "replica_id"):
+        if int.from_bytes(getattr(c1, name), "little") >= FR.p:
+            _fail(f"{name} is not below r", f"{c1.origin}, {name}")
+    if miner is None:
+        return
+    if c1.sector_number is None:
+        _fail(
+            "the document has no sector number to check the miner with",
+            c1.origin,
+            "use the c1.json around it",
+        )
+    expected = replica_id(
+        miner=miner,
+        sector_number=c1.sector_number,
+        ticket=c1.ticket,
+        comm_d=c1.comm_d,
+        porep_id=c1.registered_proof.porep_id,
+    )
+    if expected != c1.replica_id:
+        what = f"replica_id is not that of sector {c1.sector_number} of miner {miner}"
+        _fail(what, f"{c1.origin}, replica_id", OTHER_SECTOR)
+
+
+def check_partition(c1: C1, partition: PartitionInput, device: CpuDevice) -> None:
+    """The checks of one partition's vanilla proofs; `check_statement` has passed."""
+    where = f"{c1.origin}, partition {partition.index}"
+    trees = _trees(c1.shape, partition, device)
+    _check_hashes(partition, trees, where)
+    _check_nodes(c1, partition, where)
+    for tree in trees:
+        _check_paths(tree, where)
+    _check_roots(c1, partition, trees, device, where)
+    _check_columns(partition, device, where)
+    _check_labels(c1, partition, where)
+    _check_encoding(partition, where)
+
+
+def _fail(what: str, where: str, next: str = RUN_C1_AGAIN) -> NoReturn:
+    raise InputError(what, where=where, next=next)
+
+
+def _first(wrong: Wrong) -> tuple[int, ...] | None:
+    """Index of the first true entry, or None."""
+    return tuple(int(i) for i in np.argwhere(wrong)[0]) if wrong.any() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tree:
+    """A partition's paths in one tree; their leading axes are those of `nodes` and of `name`'s arguments."""
+
+    paths: Paths
+    nodes: Counts
+    arities: tuple[int, ...]
+    hash_children: HashChildren
+    name: Callable[..., str]
+
+
+def _trees(shape: SectorShape, partition: PartitionInput, device: CpuDevice) -> tuple[_Tree, _Tree, _Tree]:
+    """D, R_last and C."""
+    poseidon = partial(hash_many, device)
+    return (
+        _Tree(
+            paths=partition.d_paths,
+            nodes=partition.challenges,
+            arities=(2,) * shape.d_levels,
+            hash_children=sha256_children,
+            name=lambda challenge: f"challenge {challenge}, D path",
+        ),
+        _Tree(
+            paths=partition.r_paths,
+            nodes=partition.challenges,
+            arities=shape.path_arities,
+            hash_children=poseidon,
+            name=lambda challenge: f"challenge {challenge}, R path",
+        ),
+        _Tree(
+            paths=partition.c_paths,
+            nodes=partition.column_nodes,
+            arities=shape.path_arities,
+            hash_children=poseidon,
+            name=lambda challenge, column: f"challenge {challenge}, C path of {COLUMN_NAMES[column]}",
+        ),
+    )
+
+
+def _check_hashes(partition: PartitionInput, trees: tuple[_Tree, ...], where: str) -> None:
+    for hashes, place in _hashes(partition, trees):
+        if at := _first(_not_below_r(hashes)):
+            _fail("the hash is not below r", f"{where}, {place(*at)}")
+
+
+def _hashes(
+    partition: PartitionInput, trees: tuple[_Tree, ...]
+) -> Iterator[tuple[Bytes, Callable[..., str]]]:
+    """Every array of hashes, and what the places in it are called."""
+    for tree in trees:
+        levels = [level for level, arity in enumerate(tree.arities) for _ in range(arity - 1)]
+        yield tree.paths.roots, lambda *at, tree=tree: f"{tree.name(*at)}, root"
+        yield tree.paths.leaves, lambda *at, tree=tree: f"{tree.name(*at)}, leaf"
+        yield (
+            tree.paths.siblings,
+            lambda *at, tree=tree, levels=levels: f"{tree.name(*at[:-1])}, level {levels[at[-1]]}",
+        )
+    yield partition.columns, _row_place
+    yield partition.labelings.parents, _label_parent_place
+    yield partition.encodings.parents, lambda c, parent: f"challenge {c}, encoding, parent {parent}"
+
+
+def _row_place(challenge: int, column: int, layer: int) -> str:
+    return f"challenge {challenge}, column of {COLUMN_NAMES[column]}, layer {layer + 1}"
+
+
+def _label_parent_place(challenge: int, layer: int, parent: int) -> str:
+    return f"challenge {challenge}, label of layer {layer + 1}, parent {parent}"
+
+
+def _not_below_r(hashes: Bytes) -> Wrong:
+    """(...) for (..., 32)."""
+    limbs = as_limbs(hashes)
+    at_least: Wrong = np.ones(limbs.shape[:-1], dtype=np.bool_)
+    for i, limb in enumerate(FR.limbs(FR.p, 4, 64)):  # from the lowest up: a higher limb overrules
+        at_least = (limbs[..., i] > limb) | ((limbs[..., i] == limb) & at_least)
+    return at_least
+
+
+def _check_nodes(c1: C1, partition: PartitionInput, where: str) -> None:
+    """Challenges, parents, and the layers and nodes that labels say they have."""
+    expected = np.array(challenges(c1.statement, partition.index))
+    if at := _first(partition.challenges != expected):
+        what = (
+            f"node {partition.challenges[at]} is opened, but replica_id and seed ask for node {expected[at]}"
+        )
+        _fail(what, f"{where}, challenge {at[0]}", OTHER_SECTOR)
+    graph = graph_of(c1.registered_proof)
+    columns = np.array([[node, *graph.parents(node)] for node in expected.tolist()])
+    if at := _first(partition.column_nodes != columns):
+        what = f"node {partition.column_nodes[at]} is opened, but the graph has node {columns[at]}"
+        _fail(what, f"{where}, challenge {at[0]}, column of {COLUMN_NAMES[at[1]]}", OTHER_SECTOR)
+    layers = np.arange(1, c1.shape.layers + 1)
+    labelings, encodings = partition.labelings, partition.encodings
+    if at := _first((labelings.layers != layers) | (labelings.nodes != expected[:, None])):
+        what = f"the label says layer {labelings.layers[at]} of node {labelings.nodes[at]}"
+        _fail(what, f"{where}, challenge {at[0]}, label of layer {at[1] + 1}")
+    if at := _first((encodings.layers != layers[-1]) | (encodings.nodes != expected)):
+        what = f"the encoding says layer {encodings.layers[at]} of node {encodings.nodes[at]}"
+        _fail(what, f"{where}, challenge {at[0]}, encoding")
+
+
+def _check_paths(tree: _Tree, where: str) -> None:
+    """Indices that spell the leaf, and hashes that lead to the root."""
+    expected = path_indices(tree.nodes, tree.arities)
+    if at := _first(tree.paths.indices != expected):
+        what = f"index {tree.paths.indices[at]} does not lead to node {tree.nodes[at[:-1]]}"
+        _fail(what, f"{where}, {tree.name(*at[:-1])}, level {at[-1]}")
+    axes, paths = tree.nodes.shape, tree.paths
+    roots = computed_roots(
+        paths.leaves.reshape(-1, NODE_BYTES),
+        paths.siblings.reshape(tree.nodes.size, -1, NODE_BYTES),
+        paths.indices.reshape(tree.nodes.size, -1),
+        tree.arities,
+        tree.hash_children,
+    )
+    differs = (roots != as_limbs(paths.roots).reshape(-1, 4)).any(axis=-1)
+    if at := _first(differs.reshape(axes)):
+        _fail("the path does not lead from its leaf to its root", f"{where}, {tree.name(*at)}")
+
+
+def _check_roots(
+    c1: C1, partition: PartitionInput, trees: tuple[_Tree, ...], device: CpuDevice, where: str
+) -> None:
+    """One comm_d, comm_r_last and comm_c, and comm_r made of the last two."""
+    commitments = {"comm_d": c1.comm_d, "comm_r_last": partition.comm_r_last, "comm_c": partition.comm_c}
+    for tree, (name, commitment) in zip(trees, commitments.items(), strict=True):
+        differs = (tree.paths.roots != np.frombuffer(commitment, dtype=np.uint8)).any(axis=-1)
+        if at := _first(differs):
+            told = "" if name == "comm_d" else " of challenge 0"
+            _fail(f"the path's root is not the {name}{told}", f"{where}, {tree.name(*at)}")
+    preimage = np.frombuffer(partition.comm_c + partition.comm_r_last, dtype="<u8").reshape(1, 2, 4)
+    if hash_many(device, preimage).tobytes() != c1.comm_r:
+        _fail("comm_r is not the hash of comm_c and comm_r_last", where)
+
+
+def _check_columns(partition: PartitionInput, device: CpuDevice, where: str) -> None:
+    rows = as_limbs(partition.columns)
+    hashes = hash_many(device, rows.reshape(-1, *rows.shape[2:]))
+    differs = (hashes != as_limbs(partition.c_paths.leaves).reshape(-1, 4)).any(axis=-1)
+    if at := _first(differs.reshape(rows.shape[:2])):
+        what = "the column does not hash to the leaf of its C path"
+        _fail(what, f"{where}, challenge {at[0]}, column of {COLUMN_NAMES[at[1]]}")
+
+
+def _check_labels(c1: C1, partition: PartitionInput, where: str) -> None:
+    """Labels' parents are rows of the parents' columns, and hash to the challenged node's own column."""
+    parents = partition.labelings.parents
+    for layer in range(c1.shape.layers):
+        columns, layers = _parents_of_layer(layer)
+        differs = (parents[:, layer] != partition.columns[:, columns, layers]).any(axis=-1)
+        if at := _first(differs):
+            column, below = int(columns[at[1]]), int(layers[at[1]])
+            what = f"the parent is not the label of {COLUMN_NAMES[column]} in layer {below + 1}"
+            _fail(what, f"{where}, {_label_parent_place(at[0], layer, at[1])}")
+        for challenge, node in enumerate(partition.challenges.tolist()):
+            position = (layer + 1).to_bytes(4, "big") + node.to_bytes(8, "big") + bytes(20)
+            label = trim254(sha256(c1.replica_id + position + parents[challenge, layer].tobytes()).digest())
+            if label != partition.columns[challenge, 0, layer].tobytes():
+                what = "the label does not recompute from replica_id and its parents"
+                _fail(what, f"{where}, {_row_place(challenge, 0, layer)}", OTHER_SECTOR)
+
+
+def _parents_of_layer(layer: int) -> tuple[Counts, Counts]:
+    """Column and row (layer - 1) of each of a label's 37 parents; `layer` counts from 0."""
+    columns = np.arange(1, 1 + (DRG_DEGREE if layer == 0 else PARENTS))
+    layers = np.where(columns <= DRG_DEGREE, layer, layer - 1)
+    return np.resize(columns, LABEL_PARENTS), np.resize(layers, LABEL_PARENTS)
+
+
+def _check_encoding(partition: PartitionInput, where: str) -> None:
+    """Label of the last layer + data = replica, and the redundant preimage that came with it."""
+    if at := _first((partition.encodings.parents != partition.labelings.parents[:, -1]).any(axis=-1)):
+        what = "the parent is not the one of the last layer's label"
+        _fail(what, f"{where}, challenge {at[0]}, encoding, parent {at[1]}")
+    nodes = zip(partition.columns[:, 0, -1], partition.d_paths.leaves, partition.r_paths.leaves, strict=True)
+    for challenge, (label, data, replica) in enumerate(nodes):
+        key, value, encoded = (int.from_bytes(node.tobytes(), "little") for node in (label, data, replica))
+        if (key + value) % FR.p != encoded:
+            what = "label of the last layer + data is not the replica, the leaf of the R path"
+            _fail(what, f"{where}, challenge {challenge}, encoding")

@@ -1,0 +1,57 @@
+"""Inclusion paths, natively and many at once: where a path's indices lead, and which root it hashes to.
+
+Arrays have the leading axis of n paths of one form; `arities` has an entry a level, leaf level first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.sector.inputs import Bytes, Counts
+from cuzk.sector.replica_id import trim254
+from cuzk.sector.shape import NODE_BYTES
+
+Limbs = NDArray[np.uint64]
+HashChildren = Callable[[Limbs], Limbs]
+"""(n, arity, 4) children to (n, 4) nodes."""
+
+
+def as_limbs(hashes: Bytes) -> Limbs:
+    """(..., 32) uint8 as (..., 4) uint64."""
+    limbs: Limbs = np.ascontiguousarray(hashes).view("<u8")
+    return limbs
+
+
+def sha256_children(children: Limbs) -> Limbs:
+    """Nodes of tree D: trimmed SHA-256 of both children."""
+    nodes = b"".join(trim254(sha256(pair.tobytes()).digest()) for pair in children)
+    return np.frombuffer(nodes, dtype="<u8").reshape(-1, NODE_BYTES // 8)
+
+
+def path_indices(nodes: Counts, arities: Sequence[int]) -> Counts:
+    """(n, levels) for (n,) leaves: each level's digit of the leaf's number, the lowest first."""
+    digits, rest = [], nodes
+    for arity in arities:
+        digits.append(rest % arity)
+        rest = rest // arity
+    return np.stack(digits, axis=-1)
+
+
+def computed_roots(
+    leaves: Bytes, siblings: Bytes, indices: Counts, arities: Sequence[int], hash_children: HashChildren
+) -> Limbs:
+    """(n, 4): what n paths hash to, given (n, 32) leaves, (n, S, 32) siblings and (n, levels) indices."""
+    running, others = as_limbs(leaves), as_limbs(siblings)
+    start = 0
+    for level, arity in enumerate(arities):
+        is_running = indices[:, level, None] == np.arange(arity)
+        children = np.empty((len(running), arity, NODE_BYTES // 8), dtype=np.uint64)
+        children[is_running] = running  # one a row, so in the order of the paths
+        children[~is_running] = others[:, start : start + arity - 1].reshape(-1, NODE_BYTES // 8)
+        running = hash_children(children)
+        start += arity - 1
+    return running
