@@ -83,7 +83,7 @@ def check_statement(c1: C1, *, miner: int | None = None) -> None:
         porep_id=c1.registered_proof.porep_id,
     )
     if expected != c1.replica_id:
-        what = f"replica_id is not that of sector {c1.sector_number} of miner {miner}"
+        what = f"replica_id is not that of miner {miner}, sector {c1.sector_number}, this ticket and comm_d"
         _fail(what, f"{c1.origin}, replica_id", OTHER_SECTOR)
 
 

@@ -97,8 +97,11 @@ class Tree:
         return {"data": {"Top": body | {"top_proof": {"path": path[base + 1 :]}}}}
 
 
-def sealed(registered, data, *, miner=1000, number=1, ticket=b"\1" * 32, seed=b"\1" * 32):
-    """The inner document of a whole sector; `data` is one integer below r for every node."""
+def sealed(registered, data, *, miner=1000, number=1, ticket=b"\1" * 32, seed=b"\1" * 32, replica_of=None):
+    """The inner document of a whole sector; `data` is one integer below r for every node.
+
+    `replica_of`: other data that the replica encodes, which makes an invalid sector.
+    """
     shape, graph = registered.shape, graph_of(registered)
     tree_d = Tree(enumerate(data), (2,) * shape.d_levels, sha_all)
     replica = replica_id(
@@ -110,7 +113,7 @@ def sealed(registered, data, *, miner=1000, number=1, ticket=b"\1" * 32, seed=b"
     )
     columns = list(zip(*label_layers(graph, replica, shape.layers), strict=True))
     tree_c = Tree(enumerate(poseidon_all(columns)), shape.path_arities, poseidon_all)
-    encoded = [(column[-1] + node) % FR.p for column, node in zip(columns, data, strict=True)]
+    encoded = [(column[-1] + node) % FR.p for column, node in zip(columns, replica_of or data, strict=True)]
     tree_r = Tree(enumerate(encoded), shape.path_arities, poseidon_all)
     statement = Statement(
         registered_proof=registered,
