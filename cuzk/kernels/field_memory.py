@@ -1,8 +1,9 @@
 """Loads and stores of field elements: rows of a uint64 array to values, one lane or eight.
 
-`load(form, array, i)` reads the elements of rows i, i+1, ... (as many as the form has lanes), whose words begin at
-column 0; `load_at` at another column. `gather` reads scattered rows by *codes*: `row << 1 | negative`. Eight rows of
-52-bit limbs are transposed in registers (24 shuffles); packed Fr rows take 8 shuffles and a change of radix.
+`load(form, array, i)` reads the elements of rows i, i+1, ... (as many as the form has lanes), whose words
+begin at column 0; `load_at` at another column; `load_apart` rows at equal distances. `gather` reads scattered
+rows by *codes*: `row << 1 | negative`. Eight rows of 52-bit limbs are transposed in registers (24 shuffles);
+packed Fr rows take 8 shuffles and a change of radix.
 Rows of 52-bit limbs lie at multiples of 64 bytes; all arrays are C-contiguous.
 """
 
@@ -229,17 +230,9 @@ def _overload_store(form, array, row, x):
 @intrinsic
 def _spill(typingctx: Any, form: Any, scratch: Any, i: Any, x: Any) -> Any:
     assert x.carried and x.high <= _SPILLED_HIGH, x
-    limbs = form.form.limbs
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointer = _spilled_pointer(context, builder, sig, args, limbs)
-        if form.form.lanes == 1:
-            for k, word in enumerate(machine(builder, form.form).split(args[3], limbs)):
-                builder.store(word, builder.gep(pointer, [ir.Constant(I64, k)]))
-        else:
-            for k, limb in enumerate(unpack_words(builder, args[3], form.form)):
-                place = builder.gep(pointer, [ir.Constant(I64, k * LANES)])
-                builder.store(limb, builder.bitcast(place, VECTOR.as_pointer()), align=_ALIGNMENT)
+        write_place(context, builder, sig, args)
         return context.get_dummy_value()
 
     return types.void(form, scratch, i, x), lower
@@ -247,29 +240,43 @@ def _spill(typingctx: Any, form: Any, scratch: Any, i: Any, x: Any) -> Any:
 
 @intrinsic
 def _unspill(typingctx: Any, form: Any, scratch: Any, i: Any) -> Any:
-    limbs = form.form.limbs
     result = Element(form.form) if form.form.lanes == 1 else Element(form.form, 0, _SPILLED_HIGH)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointer = _spilled_pointer(context, builder, sig, args, limbs)
-        if form.form.lanes == 1:
-            words = [builder.load(builder.gep(pointer, [ir.Constant(I64, k)])) for k in range(limbs)]
-            return machine(builder, form.form).join(words)
-        vectors = []
-        for k in range(limbs):
-            place = builder.gep(pointer, [ir.Constant(I64, k * LANES)])
-            vectors.append(builder.load(builder.bitcast(place, VECTOR.as_pointer()), align=_ALIGNMENT))
-        return pack_words(builder, vectors, form.form)
+        return read_place(context, builder, sig, args)
 
     return result(form, scratch, i), lower
 
 
-def _spilled_pointer(context: Any, builder: Any, sig: Any, args: Any, limbs: int) -> Any:
-    """Address of place i of a scratch array: places of `limbs` words a lane, one after another."""
+def _place_pointer(context: Any, builder: Any, sig: Any, args: Any, element: Any) -> Any:
+    """Address of place args[2] of scratch args[1]; a place is `limbs` values of type `element`."""
+    field: FieldForm = sig.args[0].form
     data = cgutils.create_struct_proxy(sig.args[1])(context, builder, args[1]).data
-    lanes: int = sig.args[0].form.lanes
-    place = builder.mul(_as_i64(context, builder, args[2], sig.args[2]), ir.Constant(I64, limbs * lanes))
-    return builder.gep(data, [place])
+    place = _as_i64(context, builder, args[2], sig.args[2])
+    first = builder.mul(place, ir.Constant(I64, field.limbs))
+    return builder.gep(builder.bitcast(data, element.as_pointer()), [first])
+
+
+def write_place(context: Any, builder: Any, sig: Any, args: Any) -> None:
+    """Store the limbs of value args[3], whatever their state, at place args[2] of scratch args[1]."""
+    field: FieldForm = sig.args[0].form
+    if field.lanes == 1:
+        limbs, alignment, element = machine(builder, field).split(args[3], field.limbs), 8, I64
+    else:
+        limbs, alignment, element = unpack_words(builder, args[3], field), _ALIGNMENT, VECTOR
+    pointer = _place_pointer(context, builder, sig, args, element)
+    for k, limb in enumerate(limbs):
+        builder.store(limb, builder.gep(pointer, [ir.Constant(I64, k)]), align=alignment)
+
+
+def read_place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """The limbs that `write_place` stored, as a value."""
+    field: FieldForm = sig.args[0].form
+    alignment, element = (8, I64) if field.lanes == 1 else (_ALIGNMENT, VECTOR)
+    pointer = _place_pointer(context, builder, sig, args, element)
+    places = [builder.gep(pointer, [ir.Constant(I64, k)]) for k in range(field.limbs)]
+    limbs = [builder.load(place, align=alignment) for place in places]
+    return machine(builder, field).join(limbs) if field.lanes == 1 else pack_words(builder, limbs, field)
 
 
 def spill(form: Any, scratch: Any, i: Any, x: Any) -> None:
@@ -298,13 +305,14 @@ def _overload_unspill(form, scratch, i):
 
 
 @intrinsic
-def load_apart(typingctx, form, array, row, step):
-    """The elements of rows row, row + step, row + 2*step, ...: lanes that lie `step` rows apart (packed forms only)."""
+def load_apart(typingctx: Any, form: Any, array: Any, row: Any, step: Any) -> Any:
+    """The elements of rows row, row + step, row + 2*step, ... of a form with packed rows."""
     field: FieldForm = form.form
     assert field.lanes == 1 or field.words != field.limbs, field
 
-    def lower(context, builder, sig, args):
-        row_value, step_value = _as_i64(context, builder, args[2], row), _as_i64(context, builder, args[3], step)
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        row_value = _as_i64(context, builder, args[2], row)
+        step_value = _as_i64(context, builder, args[3], step)
         zero = ir.Constant(I64, 0)
         if field.lanes == 1:
             return _load_one(context, builder, field, array, args[1], row_value, zero)

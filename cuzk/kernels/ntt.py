@@ -1,0 +1,251 @@
+"""Number-theoretic transforms over Fr, and the quotient polynomial of a proof.
+
+    forward  X_k = sum_j x_j g^j omega^(jk)               g = 1, or 7: evaluation on the coset
+    inverse  x_j = g^-j / n * sum_k X_k omega^(-jk)       omega = modulus.omega(log2 n)
+
+Vectors are (n, 4) uint64, canonical; natural order in and out; n a power of two up to 2^32. Transforms are linear, so
+plain values stay plain: constants alone are in Montgomery form.
+
+Two passes [Bai90] over n = N1*N2, N1 and N2 as equal as can be. With j = j1*N2 + j2 and k = k1 + N1*k2,
+
+    X_k = sum_j2 omega^(N1 j2 k2) * g^j2 omega^(j2 k1) * sum_j1 omega^(N2 j1 k1) * g^(N2 j1) x_j
+
+1  the columns j2: transforms of N1 lines from the vector to scratch; line j1 times g^(N2 j1) as it is read, line k1
+   times g^j2 * (omega^j2)^k1 as it is written
+2  the rows k1 of scratch, as columns: transforms of N2 lines back to the vector; what an inverse needs at its end,
+   g^-(k1 + N1 k2) / n, is geometric in the line k2 too
+A pass is `ntt_cpu`; n = 2^22 takes 13 products a value. Below 2^6 the textbook form does.
+
+Reference  `ntt_textbook`, and the plain sums in the tests.
+Sources    [Bai90] Bailey, FFTs in external or hierarchical memory. bellperson, domain.rs: conventions, coset 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
+from cuzk.kernels.field_buffer import limb_table
+from cuzk.kernels.field_type import FieldForm
+from cuzk.kernels.modulus import FR, FR_GENERATOR, omega
+from cuzk.kernels.ntt_cpu import MAX_LINES_LOG2, TILE, PassTables, PassVectors, Words, transform_tiles
+
+R = FR.p
+_SMALL = TILE * TILE  # below this a pass is narrower than a tile
+_TASKS_A_THREAD = 4  # uneven threads balance
+_NO_ROWS = np.empty((0, 4), np.uint64)
+
+
+def ntt_textbook(values: Sequence[int], root: int) -> list[int]:
+    """X_k = sum_j x_j root^(jk), for a `root` of order len(values)."""
+    if len(values) == 1:
+        return list(values)
+    even, odd = ntt_textbook(values[::2], root * root % R), ntt_textbook(values[1::2], root * root % R)
+    twiddled = [x * w % R for x, w in zip(odd, powers(root, len(odd)), strict=True)]
+    pairs = list(zip(even, twiddled, strict=True))
+    return [(a + b) % R for a, b in pairs] + [(a - b) % R for a, b in pairs]
+
+
+def powers(base: int, count: int, first: int = 1) -> list[int]:
+    """first * base^i for i below `count`."""
+    out = []
+    for _ in range(count):
+        out.append(first)
+        first = first * base % R
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """Which transform: direction, shift g of the domain, and a constant that every output is multiplied by."""
+
+    log2_n: int
+    inverse: bool
+    shift: int = 1
+    scale: int = 1
+
+    @property
+    def n(self) -> int:
+        return 1 << self.log2_n
+
+    @property
+    def root(self) -> int:
+        return pow(omega(self.log2_n), -1 if self.inverse else 1, R)
+
+    @property
+    def input_shift(self) -> int:
+        """Input j is multiplied by its j-th power."""
+        return 1 if self.inverse else self.shift
+
+    @property
+    def output_shift(self) -> int:
+        """Output k is multiplied by its k-th power."""
+        return pow(self.shift, -1, R) if self.inverse else 1
+
+    @property
+    def output_scale(self) -> int:
+        return self.scale * (pow(self.n, -1, R) if self.inverse else 1) % R
+
+
+def ntt(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> None:
+    """Coefficients to values on the domain, in place. scratch: a vector of the same size, made if not given."""
+    transform(device, Transform(_log2(vector), inverse=False), vector, scratch=scratch)
+
+
+def intt(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> None:
+    """Values on the domain to coefficients, in place."""
+    transform(device, Transform(_log2(vector), inverse=True), vector, scratch=scratch)
+
+
+def coset_ntt(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> None:
+    """Coefficients to values on 7 * the domain, in place."""
+    transform(device, Transform(_log2(vector), inverse=False, shift=FR_GENERATOR), vector, scratch=scratch)
+
+
+def coset_intt(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> None:
+    """Values on 7 * the domain to coefficients, in place."""
+    transform(device, Transform(_log2(vector), inverse=True, shift=FR_GENERATOR), vector, scratch=scratch)
+
+
+def quotient(device: CpuDevice, a: Words, b: Words, c: Words | None = None) -> Words:
+    """The n-1 coefficients of (A*B - C) / (X^n - 1), given the values of A, B, C on the domain.
+
+    a, b, c  (n, 4) canonical; they are overwritten. c=None means a*b, value by value
+    returns  (n-1, 4) canonical: rows of a. The n-th coefficient, 0 whenever a*b = c holds, is dropped
+
+    Six transforms: on the coset X^n - 1 is the constant 7^n - 1, so C need not be evaluated there:
+    H = coset_intt(a*b) / (7^n - 1) - C / (7^n - 1), with both constants in the last factors of their transforms.
+    Memory: one further vector; another one without c.
+    """
+    log2_n = _log2(a)
+    assert a.shape == b.shape and (c is None or c.shape == a.shape)
+    scratch = aligned_empty(len(a), 4)
+    on_coset = pow(pow(FR_GENERATOR, len(a), R) - 1, -1, R)
+    of_c = Transform(log2_n, inverse=True, scale=on_coset)
+    if c is None:
+        c = aligned_empty(len(a), 4)
+        transform(device, of_c, a, times=b, target=c, scratch=scratch)
+    else:
+        transform(device, of_c, c, scratch=scratch)
+    for vector in (a, b):
+        intt(device, vector, scratch=scratch)
+        coset_ntt(device, vector, scratch=scratch)
+    last = Transform(log2_n, inverse=True, shift=FR_GENERATOR, scale=on_coset)
+    transform(device, last, a, times=b, minus=c, scratch=scratch)
+    return a[:-1]
+
+
+def transform(
+    device: CpuDevice,
+    kind: Transform,
+    source: Words,
+    *,
+    times: Words = _NO_ROWS,
+    minus: Words = _NO_ROWS,
+    target: Words | None = None,
+    scratch: Words | None = None,
+) -> None:
+    """target = kind(source * times) - minus; without a target, source is overwritten."""
+    target = source if target is None else target
+    if kind.n < _SMALL:
+        _transform_small(kind, source, times, minus, target)
+        return
+    scratch = aligned_empty(kind.n, 4) if scratch is None else scratch
+    first, second = _tables(device.fr, kind, product=len(times) > 0)
+    n1, n2 = len(first.zetas), len(second.zetas)
+    _run_pass(device, first, PassVectors(source, times, _NO_ROWS, scratch, n2, 1))
+    _run_pass(device, second, PassVectors(scratch, _NO_ROWS, minus, target, 1, n2))
+
+
+def _run_pass(device: CpuDevice, tables: PassTables, vectors: PassVectors) -> None:
+    tiles = len(tables.start) // TILE
+    tasks = min(tiles, _TASKS_A_THREAD * device.threads)
+    words = device.fr.limbs * TILE * len(tables.zetas)
+
+    def run(task: int) -> None:
+        scratch = aligned_empty(1, words)[0]
+        first, last = task * tiles // tasks, (task + 1) * tiles // tasks
+        transform_tiles(device.fr, vectors, tables, scratch, first, last)
+
+    device.map(run, range(tasks))
+
+
+@lru_cache(maxsize=16)
+def _tables(form: FieldForm, kind: Transform, product: bool) -> tuple[PassTables, PassTables]:
+    """The constants of both passes. A product of two plain inputs lacks a factor R, given back at the end."""
+    n1 = 1 << (kind.log2_n // 2)
+    n2 = kind.n // n1
+    assert n2 <= 1 << MAX_LINES_LOG2, kind
+    g, h = kind.input_shift, kind.output_shift
+    scale = kind.output_scale * (form.radix if product else 1) % R
+    first = PassTables(
+        zetas=limb_table(form, _zetas(pow(kind.root, n2, R), n1)),
+        line_factors=limb_table(form, [] if g == 1 else powers(pow(g, n2, R), n1)),
+        start=_mont_rows(form, powers(g, n2)),
+        ratio=_mont_rows(form, powers(kind.root, n2)),
+        geometric=True,
+        order=_bit_reversed(n1),
+    )
+    second = PassTables(
+        zetas=limb_table(form, _zetas(pow(kind.root, n1, R), n2)),
+        line_factors=limb_table(form, []),
+        start=_mont_rows(form, powers(h, n1, scale)),
+        ratio=_mont_rows(form, [pow(h, n1, R)] * n1),
+        geometric=h != 1,
+        order=_bit_reversed(n2),
+    )
+    return first, second
+
+
+def _zetas(root: int, size: int) -> list[int]:
+    """By heap number: node 2^l + b has zeta = root^e, e = the l bits of b reversed, in units of size / 2^(l+1).
+
+    A node stands for X^2k - zeta^2; its children for X^k - zeta and X^k + zeta, and -1 = root^(size/2).
+    """
+    table, exponents = powers(root, size), [0, 0]
+    for node in range(2, size):
+        exponents.append(exponents[node // 2] // 2 + (size // 4 if node % 2 else 0))
+    return [table[e] for e in exponents]
+
+
+def _bit_reversed(size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    order = np.zeros(1, np.int64)
+    while len(order) < size:
+        order = np.concatenate([2 * order, 2 * order + 1])
+    return order
+
+
+def _mont_rows(form: FieldForm, values: Sequence[int]) -> Words:
+    return _rows([value * form.radix % R for value in values])
+
+
+def _rows(values: Sequence[int]) -> Words:
+    """Canonical integers as (n, 4) uint64."""
+    data = b"".join(value.to_bytes(32, "little") for value in values)
+    return np.frombuffer(data, np.uint64).reshape(-1, 4)
+
+
+def _integers(rows: Words) -> list[int]:
+    return [int.from_bytes(row.tobytes(), "little") for row in rows]
+
+
+def _transform_small(kind: Transform, source: Words, times: Words, minus: Words, target: Words) -> None:
+    values = _integers(source)
+    if len(times):
+        values = [x * y for x, y in zip(values, _integers(times), strict=True)]
+    shifted = [x * g % R for x, g in zip(values, powers(kind.input_shift, kind.n), strict=True)]
+    scales = powers(kind.output_shift, kind.n, kind.output_scale)
+    values = [x * s for x, s in zip(ntt_textbook(shifted, kind.root), scales, strict=True)]
+    if len(minus):
+        values = [x - y for x, y in zip(values, _integers(minus), strict=True)]
+    target[:] = _rows([x % R for x in values])
+
+
+def _log2(vector: Words) -> int:
+    n = len(vector)
+    assert vector.shape == (n, 4) and vector.flags.c_contiguous and n & (n - 1) == 0 < n, vector.shape
+    return n.bit_length() - 1
