@@ -39,8 +39,8 @@ def xor(tracer: Tracer, a: int, b: int) -> int:
         return a if b == FALSE else a ^ 1
     if a & 1 and not b & 1:
         a, b = b, a
-    x, y, out = a >> 1, b >> 1, tracer.alloc_bit()
-    tracer.enforce({x: 2}, {y: 1}, {x: 1, y: 1, out: -1})
+    out = tracer.alloc_bit()
+    tracer.enforce_xor(a >> 1, b >> 1, out)
     return literal(out) | (a ^ b) & 1
 
 
@@ -71,9 +71,7 @@ def choose(tracer: Tracer, a: int, b: int, c: int) -> int:
     if b == TRUE:
         return and_(tracer, a ^ 1, c ^ 1) ^ 1
     out = tracer.alloc_bit()
-    tracer.enforce(
-        add_scaled(add_scaled({}, b, 1), c, -1), add_scaled({}, a, 1), add_scaled({out: 1}, c, -1)
-    )
+    tracer.enforce(add_scaled(add_scaled({}, b, 1), c, -1), add_scaled({}, a, 1), add_scaled({out: 1}, c, -1))
     return literal(out)
 
 

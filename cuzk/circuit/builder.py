@@ -1,8 +1,8 @@
 """A circuit as templates and a table of instances, and the builder that gadgets write it with.
 
-While a circuit is built, a variable is an int: aux j is j, input i is -1 - i. Lists of bits are int64 arrays that
-may also hold the constants FALSE_BIT and TRUE_BIT. Values are given from outside for *free* variables only (see
-`numbers.py`); every other one follows from its instance's externals.
+While a circuit is built, a variable is an int: aux j is j, input i is -1 - i. Lists of bits are int64
+arrays that may also hold the constants FALSE_BIT and TRUE_BIT. Values are given from outside for *free*
+variables only (see `numbers.py`); every other one follows from its instance's externals.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.circuit.r1cs import SIDES, Template
+from cuzk.circuit.r1cs import Template
 from cuzk.kernels.instances import Instances
 
 Bits = NDArray[np.int64]
@@ -182,7 +182,8 @@ class CircuitBuilder:
         full_aux = np.repeat(first_aux, full_counts)
         for number, traced in enumerate(templates):
             which = np.flatnonzero(template == number)
-            full_aux[full_before[which][:, None] + np.arange(len(traced.full))] += traced.full.astype(np.uint32)
+            places = full_before[which][:, None] + np.arange(len(traced.full))
+            full_aux[places] += traced.full.astype(np.uint32)
         numbers = np.array(self._external_numbers, dtype=np.int64)
         is_input = numbers < 0
         values = self._inputs + np.searchsorted(full_aux, numbers)

@@ -18,7 +18,7 @@ from cuzk.kernels.serialize import COUNT_BYTES, TERM_BYTES, serialize_rows
 
 
 def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:
-    """Of all rows; with `strands`, of the rows of the first so many strands only, without those of the inputs."""
+    """Of all rows; with `strands`, of the first so many strands only, without the rows of the inputs."""
     digest = sha256()
     table = circuit.instances
     coefficients = [field_array(template.values).view(np.uint8) for template in circuit.templates]
@@ -35,7 +35,7 @@ def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:
             circuit.num_inputs,
             out,
         )
-        digest.update(out[:size])
+        digest.update(out[:size].data)
     if strands is None:
         digest.update(input_rows(circuit.num_inputs))
     return digest.hexdigest()
@@ -66,7 +66,7 @@ def input_rows(num_inputs: int) -> bytes:
 
 def list_digest(elements: NDArray[np.uint64]) -> str:
     """Of (n, 4) uint64 canonical field elements."""
-    return sha256(np.ascontiguousarray(elements)).hexdigest()
+    return sha256(np.ascontiguousarray(elements).data).hexdigest()
 
 
 def aux_digest(circuit: Circuit, assignment: Assignment, *, block: int = 1 << 20) -> str:
@@ -78,5 +78,5 @@ def aux_digest(circuit: Circuit, assignment: Assignment, *, block: int = 1 << 20
         values[:, 0] = assignment.bits[begin:end]
         first, last = np.searchsorted(circuit.full_aux, [begin, end])
         values[circuit.full_aux[first:last] - begin] = assignment.full[first:last]
-        digest.update(values)
+        digest.update(values.data)
     return digest.hexdigest()

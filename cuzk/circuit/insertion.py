@@ -1,7 +1,7 @@
 """Insertion of a running node among its siblings at a position given by bits, as rows.
 
-pick(s; x; y) is "x if s else y": one variable and one row. Fixed sequences of picks, not a generic multiplexer.
-Source: storage-proofs-core, gadgets/insertion.rs.
+pick(s; x; y) is "x if s else y": one variable and one row. Fixed sequences of picks, not a generic
+multiplexer. Source: storage-proofs-core, gadgets/insertion.rs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inclusion of a leaf in a tree, as rows: index bits and siblings are free, level by level from the leaf.
 
-The node index goes out as an input, the computed root is equated with a given variable. Sources: storage-proofs-core,
-gadgets/por.rs; filecoin-hashers, sha256.rs.
+The node index goes out as an input, the computed root is equated with a given variable. Sources:
+storage-proofs-core, gadgets/por.rs; filecoin-hashers, sha256.rs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Free variables, and the small gadgets between numbers, bits and inputs.
 
-Free variables are those whose values are given from outside, in the order of their allocation. Everything else
-a circuit computes. Sources: bellperson, gadgets/num.rs and multipack.rs; storage-proofs-core, gadgets/constraint.rs
-and util.rs.
+Free variables are those whose values are given from outside, in the order of their allocation. Everything
+else a circuit computes. Sources: bellperson, gadgets/num.rs and multipack.rs; storage-proofs-core,
+gadgets/constraint.rs and util.rs.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def weighted(slots: list[int] | range) -> LC:
 
 
 def to_bits(builder: CircuitBuilder, number: int) -> Bits:
-    """The 255 bits of a variable, lowest first. Not strict: any bits that sum to it mod r satisfy the rows."""
+    """The 255 bits of a variable, lowest first. Not strict: bits of a sum that is it mod r will do."""
     return builder.instance(to_bits_template(), numbers=[number])
 
 
@@ -80,7 +80,7 @@ def to_bits_template() -> Template:
 
 
 def reverse_bits_of_bytes(bits: Bits) -> Bits:
-    """The bits, filled up to whole bytes with zeros, each byte's most significant bit first; its own inverse."""
+    """The bits, filled up to whole bytes with zeros, each byte reversed; of whole bytes its own inverse."""
     padding = np.full(-len(bits) % BITS_OF_BYTES, FALSE_BIT)
     return np.concatenate([bits, padding]).reshape(-1, BITS_OF_BYTES)[:, ::-1].ravel()
 

@@ -1,9 +1,10 @@
 """The circuit of one PoRep partition, and the values of its free variables from vanilla proofs.
 
-Fixed part: replica_id, comm_d, comm_r as inputs; the roots comm_r_last and comm_c, whose hash is comm_r. Then the
-challenges, alike but for what they share: replica bits and roots. A challenge proves, in this order, its data node
-(D path), the columns of its 14 parents (C paths), its labels of all layers, the replica node that they encode
-(R path), and its own column (C path). Sources: storage-proofs-porep, stacked/circuit/proof.rs and params.rs.
+Fixed part: replica_id, comm_d, comm_r as inputs; the roots comm_r_last and comm_c, whose hash is comm_r.
+Then the challenges, alike but for what they share: replica bits and roots. A challenge proves, in this
+order, its data node (D path), the columns of its 14 parents (C paths), its labels of all layers, the
+replica node that they encode (R path), and its own column (C path). Sources: storage-proofs-porep,
+stacked/circuit/proof.rs and params.rs.
 """
 
 from __future__ import annotations

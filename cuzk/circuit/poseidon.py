@@ -1,8 +1,8 @@
 """The Poseidon hash as rows: S-boxes are rows, linear layers stay symbolic until an S-box reads them.
 
-The optimised permutation of `kernels.poseidon`: keys come after the S-box, partial rounds are sparse. A template
-serves one arity and one domain tag. Source: neptune, circuit.rs (not circuit2.rs): the input of every S-box
-beyond the first round is allocated.
+The optimised permutation of `kernels.poseidon`: keys come after the S-box, partial rounds are sparse. A
+template serves one arity and one domain tag. Source: neptune, circuit.rs (not circuit2.rs): the input of
+every S-box beyond the first round is allocated.
 """
 
 from __future__ import annotations

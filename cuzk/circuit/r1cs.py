@@ -118,7 +118,6 @@ class Tracer:
         self._ends: list[int] = []
         self._slots: list[int] = []
         self._coefficients: list[int] = []
-        self._numbering: dict[int, int] = {}
         self._labels: list[tuple[int, str]] = []
 
     @property
@@ -147,16 +146,25 @@ class Tracer:
 
     def enforce(self, a: LC, b: LC, c: LC) -> None:
         """Append the row a * b = c."""
-        slots, coefficients, numbering = self._slots, self._coefficients, self._numbering
         for side in (a, b, c):
-            for slot, value in side.items():
-                slots.append(slot)
-                coefficients.append(numbering.setdefault(value, len(numbering)))
-            self._ends.append(len(slots))
+            self._slots.extend(side)
+            self._coefficients.extend(side.values())
+            self._ends.append(len(self._slots))
 
     def enforce_bit(self, slot: int) -> None:
         """Append (1 - v) * v = 0."""
-        self.enforce({ONE: 1, slot: -1}, {slot: 1}, {})
+        self._append((ONE, slot, slot), (1, -1, 1), 2, 1)
+
+    def enforce_xor(self, x: int, y: int, out: int) -> None:
+        """Append 2x * y = x + y - out."""
+        self._append((x, y, x, y, out), (2, 1, 1, 1, -1), 1, 1)
+
+    def _append(self, slots: tuple[int, ...], coefficients: tuple[int, ...], in_a: int, in_b: int) -> None:
+        """As `enforce`, twice as fast: nine rows in ten of SHA-256 come through here."""
+        before = len(self._slots)
+        self._slots += slots
+        self._coefficients += coefficients
+        self._ends += (before + in_a, before + in_a + in_b, before + len(slots))
 
     def label(self, text: str) -> None:
         """Name the rows from here on."""
@@ -166,10 +174,11 @@ class Tracer:
         """Everything recorded so far; `outputs` are own slots."""
         ends = np.array(self._ends, dtype=np.uint32)
         slots = np.array(self._slots, dtype=np.uint32)
-        numbers = np.array(self._coefficients, dtype=np.uint32)
+        numbering = {value: number for number, value in enumerate(dict.fromkeys(self._coefficients))}
+        numbers = np.array([numbering[value] for value in self._coefficients], dtype=np.uint32)
         side = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=np.uint32(0)))
         order = np.lexsort((slots, side))
-        values = tuple(value % FR.p for value in self._numbering)
+        values = tuple(value % FR.p for value in numbering)
         assert 0 not in values, name
         return Template(
             name=name,

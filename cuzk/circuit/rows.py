@@ -30,21 +30,38 @@ ROWS_A_BATCH = 1 << 22
 """The transpose merges externals after so many rows: their buffers stay below 20 MB."""
 
 
-def evaluate_rows(device: CpuDevice, circuit: Circuit, assignment: Assignment) -> tuple[FieldArray, FieldArray]:
-    """A.z and B.z, each (num_constraints, 4) canonical. If the rows are satisfied, C.z is their product."""
-    return evaluate_side(device, circuit, assignment, A), evaluate_side(device, circuit, assignment, B)
+def evaluate_rows(
+    device: CpuDevice,
+    circuit: Circuit,
+    assignment: Assignment,
+    *,
+    out: tuple[FieldArray, FieldArray] | None = None,
+) -> tuple[FieldArray, FieldArray]:
+    """A.z and B.z, as `evaluate_side` gives them. If the rows are satisfied, C.z is their product."""
+    a, b = (None, None) if out is None else out
+    return (
+        evaluate_side(device, circuit, assignment, A, out=a),
+        evaluate_side(device, circuit, assignment, B, out=b),
+    )
 
 
-def evaluate_side(device: CpuDevice, circuit: Circuit, assignment: Assignment, side: int) -> FieldArray:
-    """(num_constraints, 4) canonical: A.z, B.z or C.z."""
-    out = np.empty((circuit.num_constraints, 4), dtype=np.uint64)
-    out[circuit.rows :] = assignment.inputs if side == A else 0
+def evaluate_side(
+    device: CpuDevice, circuit: Circuit, assignment: Assignment, side: int, *, out: FieldArray | None = None
+) -> FieldArray:
+    """A.z, B.z or C.z: (num_constraints, 4) canonical.
+
+    `out` is filled instead of a new array, and may have more rows, which become 0. A new array costs more
+    time than the rows: its pages are touched for the first time.
+    """
+    if out is None:
+        out = np.empty((circuit.num_constraints, 4), dtype=np.uint64)
+    out[circuit.rows :] = 0
+    if side == A:
+        out[circuit.rows : circuit.num_constraints] = assignment.inputs
     templates = flat_templates(circuit)
 
-    def evaluate(task: tuple[int, int]) -> None:
-        evaluate_instances(
-            templates, circuit.instances, *task, side, assignment.bits, assignment.values, out
-        )
+    def evaluate(task: tuple[int, int], out: FieldArray = out) -> None:
+        evaluate_instances(templates, circuit.instances, *task, side, assignment.bits, assignment.values, out)
 
     device.map(evaluate, tasks(circuit, 0, len(circuit.instances.template)))
     return out
@@ -74,8 +91,8 @@ def unsatisfied_row(
 def evaluate_at(device: CpuDevice, circuit: Circuit, lagrange: FieldArray) -> tuple[FieldArray, ...]:
     """A_j, B_j and C_j of every variable j: the sums of coefficient * lagrange[row] over the rows.
 
-    `lagrange` is (num_constraints or more, 4) canonical, and so are the three results: (num_inputs + num_aux, 4),
-    inputs first.
+    `lagrange` is (num_constraints or more, 4) canonical, and so are the three results:
+    (num_inputs + num_aux, 4), inputs first.
     """
     return tuple(transpose_side(device, circuit, lagrange, side) for side in (A, B, C))
 
@@ -92,13 +109,11 @@ def transpose_side(device: CpuDevice, circuit: Circuit, lagrange: FieldArray, si
         first = np.concatenate([[0], np.cumsum(slots[begin:end])])
         externals = np.zeros((int(first[-1]), 4), dtype=np.uint64)
 
-        def transpose(
-            task: tuple[int, int], begin: int = begin, first: NDArray[np.int64] = first, into: FieldArray = externals
-        ) -> None:
-            transpose_instances(
-                templates, table, *task, side, lagrange, own, into, int(first[task[0] - begin])
-            )
+        def transpose(task: tuple[int, int, int], into: FieldArray = externals) -> None:
+            first_instance, end_instance, at = task
+            transpose_instances(templates, table, first_instance, end_instance, side, lagrange, own, into, at)
 
-        device.map(transpose, tasks(circuit, begin, end))
+        ranges = tasks(circuit, begin, end)
+        device.map(transpose, [(low, high, int(first[low - begin])) for low, high in ranges])
         add_externals(templates, table, begin, end, circuit.num_inputs, externals, out)
     return out

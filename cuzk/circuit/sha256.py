@@ -1,8 +1,9 @@
 """SHA-256 as rows: one template for each pattern of constant bits that a 512-bit block can have.
 
-A block's externals are those of its 512 message bits and 256 state bits that are variables, in this order. The
-state is a constant only as the initial value of a hash. The order of allocations is that of bellperson,
-gadgets/sha256.rs: the new a and e of a round are left *pending*, as operands, until something reads their bits.
+A block's externals are those of its 512 message bits and 256 state bits that are variables, in this order.
+The state is a constant only as the initial value of a hash. The order of allocations is that of bellperson,
+gadgets/sha256.rs: the new a and e of a round are left *pending*, as operands, until something reads their
+bits.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuzk.circuit import boolean
 from cuzk.circuit.builder import CONSTANT_BITS, FALSE_BIT, TRUE_BIT, Bits, CircuitBuilder
@@ -46,7 +46,8 @@ def sha256(builder: CircuitBuilder, message: Bits) -> Bits:
 
 def constant_bits_be(value: int, width: int = WORD_BITS) -> Bits:
     """The bits of a constant, most significant first."""
-    return np.array([TRUE_BIT if value >> i & 1 else FALSE_BIT for i in reversed(range(width))], dtype=np.int64)
+    bits = [TRUE_BIT if value >> i & 1 else FALSE_BIT for i in reversed(range(width))]
+    return np.array(bits, dtype=np.int64)
 
 
 def compress(builder: CircuitBuilder, block: Bits, state: Bits) -> Bits:
@@ -61,7 +62,7 @@ def compress(builder: CircuitBuilder, block: Bits, state: Bits) -> Bits:
 
 @lru_cache(maxsize=256)
 def block_template(pattern: bytes) -> Template:
-    """The template of blocks whose 512 message and 256 state bits are 0, 1 or VARIABLE as the pattern says."""
+    """The template of blocks whose message and state bits are 0, 1 or VARIABLE, as the pattern says."""
     tracer = Tracer(bits=pattern.count(VARIABLE))
     slots = iter(tracer.bits)
     literals = [
@@ -100,21 +101,20 @@ class BlockTracer:
                 e = self._sum(f"round {number - 1} e-sum", next_e)
             self._tracer.label(f"round {number} Sigma1, CH")
             s1 = self._xor3(rotate_right(e, 6), rotate_right(e, 11), rotate_right(e, 25))
-            ch = self._choose(e, f, g)
+            ch = self._bitwise(boolean.choose, e, f, g)
             if number:
                 a = self._sum(f"round {number - 1} a-sum", next_a)
             self._tracer.label(f"round {number} Sigma0, MAJ")
             s0 = self._xor3(rotate_right(a, 2), rotate_right(a, 13), rotate_right(a, 22))
-            maj = self._majority(a, b, c)
+            maj = self._bitwise(boolean.majority, a, b, c)
             temp1 = [h, s1, ch, constant_word(ROUND_CONSTANTS[number]), w[number]]
             next_e, next_a = [*temp1, d], [*temp1, s0, maj]
             h, g, f, d, c, b = g, f, e, c, b, a
         added = [next_a, [b], [c], [d], next_e, [f], [g], [h]]
         out = [
-            self._sum(f"output word {i}", [*terms, state[i]] if i in (0, 4) else [state[i], *terms])
-            for i, terms in enumerate(added)
+            self._sum(f"output word {number}", [*terms, word])
+            for number, (terms, word) in enumerate(zip(added, state, strict=True))
         ]
-        self._tracer.label("last sums")
         self._equation.flush()
         return out
 
@@ -122,35 +122,28 @@ class BlockTracer:
         w = list(message)
         for i in range(16, ROUNDS):
             self._tracer.label(f"schedule word {i}")
-            s0 = self._xor3(rotate_right(w[i - 15], 7), rotate_right(w[i - 15], 18), shift_right(w[i - 15], 3))
-            s1 = self._xor3(rotate_right(w[i - 2], 17), rotate_right(w[i - 2], 19), shift_right(w[i - 2], 10))
+            x, y = w[i - 15], w[i - 2]
+            s0 = self._xor3(rotate_right(x, 7), rotate_right(x, 18), shift_right(x, 3))
+            s1 = self._xor3(rotate_right(y, 17), rotate_right(y, 19), shift_right(y, 10))
             w.append(self._sum(f"schedule word {i} sum", [w[i - 16], s0, w[i - 7], s1]))
         return w
 
     def _xor3(self, x: Word, y: Word, z: Word) -> Word:
-        return self._xor(self._xor(x, y), z)
+        return self._bitwise(boolean.xor, self._bitwise(boolean.xor, x, y), z)
 
-    def _xor(self, x: Word, y: Word) -> Word:
-        return self._bitwise(lambda i: boolean.xor(self._tracer, x[i], y[i]))
-
-    def _choose(self, x: Word, y: Word, z: Word) -> Word:
-        return self._bitwise(lambda i: boolean.choose(self._tracer, x[i], y[i], z[i]))
-
-    def _majority(self, x: Word, y: Word, z: Word) -> Word:
-        return self._bitwise(lambda i: boolean.majority(self._tracer, x[i], y[i], z[i]))
-
-    def _bitwise(self, operation: Callable[[int], int]) -> Word:
-        """The word of `operation(0), .., operation(31)`, and its entry in the plan."""
-        word, new, flipped, both = [], 0, 0, 0
-        for i in range(WORD_BITS):
-            before = self._tracer.allocated
-            bit = operation(i)
-            count = self._tracer.allocated - before
-            if count:
-                new |= 1 << i
-                flipped |= (bit & 1) << i
-                both |= (count - 1) << i
+    def _bitwise(self, operation: Callable[..., int], *operands: Word) -> Word:
+        """The word of `operation` on each bit of the operands, and its entry in the plan."""
+        tracer, word, new, flipped, both = self._tracer, [], 0, 0, 0
+        before, mask = tracer.allocated, 1
+        for literals in zip(*operands, strict=True):
+            bit = operation(tracer, *literals)
+            after = tracer.allocated
+            if after != before:
+                new |= mask
+                flipped |= mask * (bit & 1)
+                both |= mask * (after - before - 1)
             word.append(bit)
+            before, mask = after, mask << 1
         self.plan.append((new, flipped, both))
         return word
 

@@ -1,7 +1,8 @@
 """A circuit's templates as the flat arrays that kernels read, with coefficients split for fast evaluation.
 
-A bit times +-2^k needs no field product, so a bit's coefficient that is a sum of at most three such powers becomes
-that many terms. A multi-equation's coefficients are of this kind; its constants and Poseidon's factors are not.
+A bit times +-2^k needs no field product, so a bit's coefficient that is a sum of at most three such powers
+becomes that many terms. A multi-equation's coefficients are of this kind; its constants and Poseidon's
+factors are not.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def flat_templates(circuit: Circuit) -> Templates:
     words = [template.witness.words for template in templates]
     numbers = [template.witness.numbers for template in templates]
     term_starts = starts([len(slots) for _, slots, _ in programs])
+    bounds = [program[0] + start for program, start in zip(programs, term_starts, strict=True)]
     return Templates(
         kind=np.array([template.witness.kind for template in templates]),
         external_bits=np.array([template.external_bits for template in templates]),
@@ -44,10 +46,8 @@ def flat_templates(circuit: Circuit) -> Templates:
         words=np.concatenate(words),
         numbers_start=np.append(starts([len(part) for part in numbers]), sum(map(len, numbers))),
         numbers=field_array([value * MONTGOMERY_RADIX % FR.p for part in numbers for value in part]),
-        bounds_start=starts([len(bounds) for bounds, _, _ in programs]),
-        bounds=np.concatenate([bounds + start for (bounds, _, _), start in zip(programs, term_starts)]).astype(
-            np.uint32
-        ),
+        bounds_start=starts([len(part) for part in bounds]),
+        bounds=np.concatenate(bounds).astype(np.uint32),
         term_slots=np.concatenate([slots for _, slots, _ in programs]).astype(np.uint32),
         term_codes=np.concatenate([codes for _, _, codes in programs]).astype(np.int32),
         coefficients=field_array(pool.values),
@@ -110,9 +110,10 @@ def unit(value: int) -> list[int]:
 
 
 def signed_powers(value: int) -> list[int]:
-    """Codes of at most MOST_POWERS signed powers of two that sum to the value mod r; empty if there are none."""
+    """Codes of at most MOST_POWERS signed powers of two that sum to the value mod r; else empty."""
     for start, flip in ((value, 0), (FR.p - value, SIGN)):
-        codes, rest = [], start
+        codes: list[int] = []
+        rest = start
         while rest and len(codes) < MOST_POWERS + 1:
             low = (rest & -rest).bit_length() - 1
             negative = rest >> low & 3 == 3  # a run of ones: its upper end less its lower
@@ -126,4 +127,4 @@ def signed_powers(value: int) -> list[int]:
 def field_array(values: Sequence[int]) -> NDArray[np.uint64]:
     """(n, 4) uint64 of canonical values."""
     data = b"".join(value.to_bytes(FR_BYTES, "little") for value in values)
-    return np.frombuffer(data, dtype=np.uint64).reshape(-1, 4)
+    return np.frombuffer(bytearray(data), dtype=np.uint64).reshape(-1, 4)

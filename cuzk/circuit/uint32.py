@@ -66,6 +66,7 @@ class MultiEquation:
     def flush(self) -> None:
         """Append the row of what is pending, if anything is."""
         if self._used:
+            self._tracer.label("packed sums")
             self._tracer.enforce(self._left, {ONE: 1}, self._right)
             self._used, self._left, self._right = 0, {}, {}
 

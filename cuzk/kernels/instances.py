@@ -1,8 +1,8 @@
 """Templates and their instances as flat arrays: what every kernel of a circuit reads.
 
-Variables live in two arrays: `bits` (aux,) uint8, and `values` (inputs + full, 4) uint64, canonical, the inputs
-(ONE first) before the variables that are no bits. Within a template a variable is a *slot*: 0 is ONE, then the
-external bits, the external numbers, and the template's own variables.
+Variables live in two arrays: `bits` (aux,) uint8, and `values` (inputs + full, 4) uint64, canonical, the
+inputs (ONE first) before the variables that are no bits. Within a template a variable is a *slot*: 0 is
+ONE, then the external bits, the external numbers, and the template's own variables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Templates(NamedTuple):
 
     full_position  for each own variable its place among the template's own numbers, -1 for a bit
     words          parameters of the witness kernels; `numbers` (n, 4) likewise, Montgomery form
-    bounds         six a row and one more: where its terms begin, for A, B, C first bits times +-2^k, then others
+    bounds         six a row and one more: where its terms begin; for A, B, C first bits times +-2^k, then
+                   the others
     term_slots     slot of each term
     term_codes     its coefficient: k for 2^k, SIGN + k for -2^k, GENERAL + i for coefficient i
     coefficients   (n, 4) canonical; `coefficients_mont` the same in Montgomery form

@@ -1,4 +1,4 @@
-"""Witness of bit decompositions and packings: `bits` are uint8, numbers are rows of four uint64, canonical."""
+"""Witness of bit decompositions and packings. Bits are uint8, numbers rows of four uint64, canonical."""
 
 from __future__ import annotations
 

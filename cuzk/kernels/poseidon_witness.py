@@ -1,8 +1,8 @@
 """Witness of a Poseidon hash: every S-box input x, x^2, x^4 and x^5 + key, and the digest.
 
-Tables (Montgomery form): the domain tag, the keys in the order of use, M and PRE by rows, then for each partial
-round W and V. Variables come in the order of the circuit: three an element in the first round, where x is the
-preimage itself, then four for each S-box, then the digest.
+Tables (Montgomery form): the domain tag, the keys in the order of use, M and PRE by rows, then for each
+partial round W and V. Variables come in the order of the circuit: three an element in the first round,
+where x is the preimage itself, then four for each S-box, then the digest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The bytes of rows that the r1cs digest hashes.
 
-Of each row A, B and C: the number of terms as uint32, then the terms, inputs before aux and by index: one byte,
-0 for an input and 1 for aux, the index as uint32, the coefficient's 32 bytes; all little-endian.
+Of each row A, B and C: the number of terms as uint32, then the terms, inputs before aux and by index: one
+byte, 0 for an input and 1 for aux, the index as uint32, the coefficient's 32 bytes; all little-endian.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import numpy as np
 from cuzk.kernels.jit import jit
 
 COUNT_BYTES = 4
-TERM_BYTES = 37
+VALUE_BYTES = 32
+TERM_BYTES = 1 + 4 + VALUE_BYTES
 
 
 @jit
@@ -22,16 +23,17 @@ def write_u32(out, at, value):
 
 
 @jit
-def write_side(variables, coefficients, values, num_inputs, out, at):
-    """One side's terms, sorted by variable; the place after them."""
-    at = write_u32(out, at, len(variables))
-    for k in range(len(variables)):
+def write_side(count, variables, coefficients, values, num_inputs, out, at):
+    """One side's `count` terms, sorted by variable; the place after them."""
+    at = write_u32(out, at, count)
+    for k in range(count):
         variable = variables[k]
         is_aux = variable >= num_inputs
         out[at] = is_aux
         at = write_u32(out, at + 1, variable - num_inputs if is_aux else variable)
-        out[at : at + 32] = values[coefficients[k]]
-        at += 32
+        for i in range(VALUE_BYTES):
+            out[at + i] = values[coefficients[k], i]
+        at += VALUE_BYTES
     return at
 
 
@@ -39,8 +41,8 @@ def write_side(variables, coefficients, values, num_inputs, out, at):
 def serialize_rows(ends, slots, coefficients, values, variables, num_inputs, out):
     """Writes all sides of one instance to `out`; the number of bytes.
 
-    `variables` are those of the slots: inputs, then aux from `num_inputs` on. Slots ascend within a side and own
-    variables come after all others, so only the externals of a side are out of order.
+    `variables` are those of the slots: inputs, then aux from `num_inputs` on. Slots ascend within a side
+    and own variables come after all others, so only the externals of a side are out of order.
     """
     row_variables = np.empty(len(variables), dtype=np.int64)
     row_coefficients = np.empty(len(variables), dtype=np.int64)
@@ -54,8 +56,9 @@ def serialize_rows(ends, slots, coefficients, values, variables, num_inputs, out
                 row_variables[place] = row_variables[place - 1]
                 row_coefficients[place] = row_coefficients[place - 1]
                 place -= 1
-            row_variables[place], row_coefficients[place] = variable, coefficients[k]
+            row_variables[place] = variable
+            row_coefficients[place] = coefficients[k]
             count += 1
-        at = write_side(row_variables[:count], row_coefficients[:count], values, num_inputs, out, at)
+        at = write_side(count, row_variables, row_coefficients, values, num_inputs, out, at)
         begin = np.int64(end)
     return at

@@ -1,11 +1,12 @@
-"""Witness of a SHA-256 block: the bits of native 32-bit words, in the order in which the block's rows made them.
+"""Witness of a SHA-256 block: the bits of native 32-bit words, in the order in which the block's rows made
+them.
 
 A block's tables: 768 words that say of each message and state bit whether it is 0, 1 or VARIABLE; then its
-*plan*, three masks an operation (new, flipped, both): which bits of the result are variables, which of these
-hold the complement, and, for MAJ, after which the variable b & c follows. Order of the operations: for each of
-the words 16..63 two XORs of sigma0, two of sigma1, the sum; for each round the e-sum of the round before (from
-round 1 on), two XORs of Sigma1, CH, the a-sum of the round before, two XORs of Sigma0, MAJ; eight output sums.
-Source: FIPS 180-4; the order is that of bellperson, gadgets/sha256.rs.
+*plan*, three masks an operation (new, flipped, both): which bits of the result are variables, which of
+these hold the complement, and, for MAJ, after which the variable b & c follows. Order of the operations:
+for each of the words 16..63 two XORs of sigma0, two of sigma1, the sum; for each round the e-sum of the
+round before (from round 1 on), two XORs of Sigma1, CH, the a-sum of the round before, two XORs of Sigma0,
+MAJ; eight output sums. Source: FIPS 180-4; the order is that of bellperson, gadgets/sha256.rs.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ def sigma_parts(x, which):
 
 @jit
 def emit(bits, at, value, mask):
-    """Writes those bits of `value` that are set in `mask`, lowest first, from `at` on; the place after them."""
+    """Writes the bits of `value` that are set in `mask`, lowest first, from `at` on; the place after them.
+
+    A bit that is not set is written too, and overwritten by the next one that is.
+    """
     while mask:
         bits[at] = value & np.uint64(1)
         at += np.int64(mask & np.uint64(1))
@@ -76,7 +80,10 @@ def emit(bits, at, value, mask):
 
 @jit
 def emit_with_and(bits, at, value, mask, both_value, both_mask):
-    """As `emit`, and behind each bit that is set in `both_mask` that bit of `both_value`."""
+    """As `emit`, and behind each bit that is set in `both_mask` that bit of `both_value`.
+
+    May leave one wrong bit at the place after, which the next operation overwrites.
+    """
     while mask | both_mask:
         for value_now, mask_now in ((value, mask), (both_value, both_mask)):
             bits[at] = value_now & np.uint64(1)

@@ -1,7 +1,8 @@
-"""Witness of a sequence of steps, each of which makes one variable: picks between numbers, ANDs and NORs of bits.
+"""Witness of a sequence of steps, each of which makes one variable: picks between numbers, ANDs and NORs of
+bits.
 
-A step is four words (operation, s, x, y), operands as slots: PICK gives number x if bit s is set, else number y;
-AND and NOR combine the bits s and x. The k-th step makes the template's k-th own variable.
+A step is four words (operation, s, x, y), operands as slots: PICK gives number x if bit s is set, else
+number y; AND and NOR combine the bits s and x. The k-th step makes the template's k-th own variable.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Rows of a circuit from its templates: their values under an assignment, and their transpose.
 
-Nearly all rows are sums of bits times small powers of two, and the long ones (multi-equations) sums of bits times
-powers up to 2^253: both are added as integers. Field products remain for Poseidon's factors only.
-Transposed, a term adds 2^k * L to its variable, L the Lagrange value of the row: the doublings of L are made once
-a row. Own variables are added to in place, externals in a buffer of the instance, so that instances may run in
-parallel; `add_externals` merges the buffers afterwards.
+Nearly all rows are sums of bits times small powers of two, and the long ones (multi-equations) sums of bits
+times powers up to 2^253: both are added as integers. Field products remain for Poseidon's factors only.
+Transposed, a term adds 2^k * L to its variable, L the Lagrange value of the row: the doublings of L are
+made once a row. Own variables are added to in place, externals in a buffer of the instance, so that
+instances may run in parallel; `add_externals` merges the buffers afterwards.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def add_others(templates, instances, i, begin, end, local, values, out, row):
 
 @jit
 def evaluate_instances(templates, instances, begin, end, side, bits, values, out):
-    """out[row] = the value of A (side 0), B (1) or C (2), canonical, in all rows of instances begin..end-1."""
+    """out[row] = the value of A (side 0), B (1) or C (2), canonical, for instances begin..end-1."""
     longest = 0
     for t in range(len(templates.aux)):
         slots = 1 + templates.external_bits[t] + templates.external_numbers[t] + templates.aux[t]

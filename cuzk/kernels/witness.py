@@ -12,8 +12,8 @@ from cuzk.kernels.sha256 import fill_sha256_block
 from cuzk.kernels.steps import fill_steps
 
 FREE, NOTHING, COPY, ADD, TO_BITS, PACK, STEPS, POSEIDON, SHA256_BLOCK = range(9)
-"""What a template's variables follow from. FREE: given from outside. NOTHING: it has none. COPY: its first external
-number is an input and becomes the second. PACK: the number is the template's own, or else an external input."""
+"""What a template's variables follow from. FREE: given from outside. NOTHING: it has none. COPY: its first
+external number is an input and becomes the second. PACK: the number is its own, or else an external input."""
 
 
 @jit
