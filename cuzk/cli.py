@@ -357,10 +357,10 @@ def params_fetch(
     sector_size: int, out: Path | None, settings: Config, gateway: str | None, as_json: bool
 ) -> None:
     """Download the published parameters of a sector size. Run it again to go on where it stopped."""
+    from cuzk.parameters import fetch_parameters
+
     with view.live(as_json=as_json) as on_event:
-        paths = cuzk.fetch_parameters(
-            sector_size, out=out, gateway=gateway or settings.gateway, on_event=on_event
-        )
+        paths = fetch_parameters(sector_size, out=out, gateway=gateway or settings.gateway, on_event=on_event)
     view.show_paths("fetched", paths, as_json=as_json)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import cuzk.kernels.jit  # noqa: F401  decides where compiled code lies, before a test moves the cache folder
+
 settings.register_profile("cuzk", deadline=None, print_blob=True)  # a first call compiles
 settings.load_profile("cuzk")
 
@@ -19,7 +21,8 @@ def vectors() -> Path:
 
 @pytest.fixture
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty folders for configuration, data and parameters. Compiled code stays where it is."""
+    """Empty folders for configuration, data, cache and parameters. Compiled code stays where it is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("FIL_PROOFS_PARAMETER_CACHE", str(tmp_path / "parameters"))

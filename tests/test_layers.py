@@ -14,8 +14,8 @@ PACKAGE = ROOT / "cuzk"
 
 #: Lowest first. A module may import its own floor and those before it.
 FLOORS = ("kernels", "sector", "circuit", "groth16", "api", "cli")
-#: Modules beside cli.py that belong to its floor.
-CLI_FLOOR = {"cli", "config", "doctor", "report", "view"}
+#: Modules at the top that share a floor.
+ROOMS = {"api": {"api", "parameters"}, "cli": {"cli", "config", "doctor", "report", "view"}}
 #: These import nothing of ours, and every floor may import them.
 SERVANTS = {"errors", "events", "units"}
 #: What only `kernels` may import: it compiles, or takes its time to load.
@@ -46,7 +46,7 @@ def imports(name: str, source: str) -> set[str]:
 def area(dotted: str) -> str:
     """The second part of cuzk.AREA...; empty for the package's own front door."""
     part = (dotted.split(".") + [""])[1]
-    return "cli" if part in CLI_FLOOR else part
+    return next((floor for floor, rooms in ROOMS.items() if part in rooms), part)
 
 
 def offences(name: str, source: str) -> list[str]:
