@@ -360,7 +360,12 @@ def params_fetch(
     from cuzk.parameters import fetch_parameters
 
     with view.live(as_json=as_json) as on_event:
-        paths = fetch_parameters(sector_size, out=out, gateway=gateway or settings.gateway, on_event=on_event)
+        paths = fetch_parameters(
+            sector_size,
+            out=out or settings.params,
+            gateway=gateway or settings.gateway,
+            on_event=on_event,
+        )
     view.show_paths("fetched", paths, as_json=as_json)
 
 

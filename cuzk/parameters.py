@@ -36,7 +36,7 @@ def _published(sector_size: int) -> list[ManifestEntry]:
     if len(found) < len(entries):
         raise ParameterError(
             f"nobody has published parameters for sectors of {shape.name}",
-            next=f"`cuzk params generate --sector-size {shape.name} --insecure-dev` makes some for development",
+            next=f"for development: `cuzk params generate --sector-size {shape.name} --insecure-dev`",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What every test may use: the vectors' folder, and a home of its own so that no test sees the user's files."""
+"""What every test may use: the vectors' folder, and a home of its own that hides the user's files."""
 
 from __future__ import annotations
 

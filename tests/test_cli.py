@@ -6,6 +6,7 @@ import errno
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -217,6 +218,19 @@ def test_circuit_digest_gives_what_upstream_gives(vectors: Path, own_home: Path)
     for name in ("inputs", "aux", "a", "b", "c"):
         assert facts["partition 0"][f"{name}_digest"] == expected[f"{name}_digest"]
     assert facts["partition 0"]["unsatisfied"] is None
+
+
+def test_ctrl_c_in_the_middle_of_work_ends_plainly(vectors: Path) -> None:
+    arguments = [sys.executable, "cli.py", "circuit", "digest", str(vectors / "porep" / "2k-zero.json")]
+    with subprocess.Popen(
+        arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None and process.stdout is not None
+        assert process.stderr.readline().startswith("read:")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (out, err) == ("", "\ninterrupted\n")
 
 
 def test_a_partition_that_is_not_there_is_a_mistake_of_usage(vectors: Path, own_home: Path) -> None:
