@@ -73,7 +73,7 @@ class FixedBase:
     """
 
     def __init__(self, device: Any, form: Any, count: int) -> None:
-        self._device, self._form = device, form
+        self.device, self.form = device, form
         self._bits = best_window(count)
         self._windows = _windows(self._bits)
         table_rows, doublings = self._windows << self._bits, self._windows * self._bits
@@ -86,14 +86,14 @@ class FixedBase:
 
     def _fill_table(self, doubling_row: int) -> None:
         """Rows (w, 2^j + i) = (w, i) + 2^(c*w + j) G for i < 2^j, j = 0, 1, ...: windows in parallel."""
-        curve = G1 if degree_of(self._form) == 1 else G2
+        curve = G1 if degree_of(self.form) == 1 else G2
         doubled = [curve.generator]
         for _ in range(self._windows * self._bits - 1):
             doubled.append(curve.add(doubled[-1], doubled[-1]))
-        rows_of_points(self._form, doubled, self._rows[doubling_row:])
+        rows_of_points(self.form, doubled, self._rows[doubling_row:])
         for window, offset in enumerate(_offsets(curve, doubled, self._windows)):
-            rows_of_points(self._form, [offset], self._rows[window << self._bits :])
-        self._device.map(lambda window: self._fill_window(window, doubling_row), range(self._windows))
+            rows_of_points(self.form, [offset], self._rows[window << self._bits :])
+        self.device.map(lambda window: self._fill_window(window, doubling_row), range(self._windows))
 
     def _fill_window(self, window: int, doubling_row: int) -> None:
         work = self._free.get()
@@ -105,9 +105,7 @@ class FixedBase:
                     count = padded(min(BATCH, (1 << j) - i))
                     work.left[:count] = (first + np.minimum(np.arange(i, i + count), (1 << j) - 1)) << 1
                     out = first + (1 << j) + i
-                    added = batch_add(
-                        self._form, self._rows, work.left, work.right, count, out, work.products
-                    )
+                    added = batch_add(self.form, self._rows, work.left, work.right, count, out, work.products)
                     assert added, (window, j, i)
         finally:
             self._free.put(work)
@@ -119,7 +117,7 @@ class FixedBase:
         encoded  (n, 96 or 192) uint8
         """
         assert len(scalars) == len(encoded), (len(scalars), len(encoded))
-        self._device.map(
+        self.device.map(
             lambda begin: self._encode_batch(scalars, encoded, begin), range(0, len(scalars), BATCH)
         )
 
@@ -128,12 +126,12 @@ class FixedBase:
         work = self._free.get()
         try:
             done = _multiply_batch(
-                self._form, self._rows, scalars, begin, count, self._bits, self._windows,
+                self.form, self._rows, scalars, begin, count, self._bits, self._windows,
                 work.first_row, work.left, work.right, work.products,
             )  # fmt: skip
             assert done, f"a scalar among {begin}..{begin + count} is 0"
             points = self._rows[work.first_row : work.first_row + BATCH]
-            encode_block(self._form, points, encoded[begin : begin + count])
+            encode_block(self.form, points, encoded[begin : begin + count])
         finally:
             self._free.put(work)
 
