@@ -20,15 +20,26 @@ import cuzk
 from cuzk import view
 from cuzk.errors import CuzkError, ResourceError, UsageError
 from cuzk.events import Notice, stage
-from cuzk.units import parse_size
+from cuzk.options import (
+    DEBUG,
+    JSON,
+    PATH,
+    Integers,
+    SizeType,
+    config_option,
+    debug_option,
+    device_option,
+    json_option,
+    params_option,
+    size_option,
+    threads_option,
+)
 
 if TYPE_CHECKING:
     from cuzk.config import Config
 
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED = 130
-#: Keys of what an option tells the root group, in click's context.
-DEBUG, JSON = "cuzk.debug", "cuzk.json"
 
 
 class Cli(click.Group):
@@ -83,82 +94,6 @@ def _fail(ctx: click.Context, error: CuzkError) -> NoReturn:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     view.show_notice(Notice(level="warning", text=str(message)))
-
-
-# ---- values and options that several commands share ----
-
-
-class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return value if isinstance(value, int) else parse_size(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Integers(click.ParamType):  # type: ignore[type-arg]
-    """Comma-separated non-negative integers, as many as `names`; decimal or 0x..."""
-
-    def __init__(self, *names: str) -> None:
-        self.name = ",".join(names)
-        self._count = len(names)
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        try:
-            numbers = value if isinstance(value, tuple) else tuple(int(part, 0) for part in value.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not {self.name}: write integers with commas between them", param, ctx)
-        if len(numbers) != self._count or min(numbers) < 0:
-            self.fail(f"{value!r} is not {self.name}: {self._count} integers, none negative", param, ctx)
-        return numbers
-
-
-def _load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
-    from cuzk import config
-
-    return config.load(path)
-
-
-def _remember(key: str) -> Callable[[click.Context, click.Parameter, bool], bool]:
-    def callback(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
-        ctx.meta[key] = ctx.meta.get(key, False) or value
-        return value
-
-    return callback
-
-
-PATH = click.Path(path_type=Path)
-debug_option = click.option(
-    "--debug", is_flag=True, is_eager=True, expose_value=False, callback=_remember(DEBUG),
-    help="Show a traceback with an error.",
-)  # fmt: skip
-json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    is_eager=True,
-    callback=_remember(JSON),
-    help="Print JSON and nothing else.",
-)
-config_option = click.option(
-    "--config",
-    "settings",
-    type=PATH,
-    callback=_load_config,
-    help="Configuration file instead of the user's own.",
-)
-params_option = click.option("--params", type=PATH, help="Folder of parameters, searched before all others.")
-threads_option = click.option(
-    "--threads", type=click.IntRange(min=1), help="Threads; without it: every core."
-)
-device_option = click.option(
-    "--device", metavar="auto|cpu|cuda:N|UUID", help="Where to compute; auto is the CPU."
-)
-size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")
 
 
 def command(group: click.Group, name: str) -> Callable[[F], click.Command]:

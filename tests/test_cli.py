@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import re
+import resource
 import shlex
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from cuzk import cli
+from cuzk import cli, options
 from cuzk.errors import DeviceError, InputError, ProofError, UsageError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +27,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli.main, arguments)
 
 
-def failing(error: BaseException, *options: str) -> Result:
+def failing(error: BaseException, *flags: str) -> Result:
     """What a user sees when a command of the same root class meets `error`."""
 
     @click.group(cls=cli.Cli)
@@ -35,12 +35,12 @@ def failing(error: BaseException, *options: str) -> Result:
         pass
 
     @root.command()
-    @cli.debug_option
-    @cli.json_option
+    @options.debug_option
+    @options.json_option
     def work(as_json: bool) -> None:
         raise error
 
-    return CliRunner().invoke(root, ["work", *options])
+    return CliRunner().invoke(root, ["work", *flags])
 
 
 def all_commands(group: click.Group = cli.main, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -58,12 +58,13 @@ def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
     assert "Usage:" in result.stdout and "\n\n  " in result.stdout
 
 
-def test_help_answers_at_once() -> None:
-    seconds = []
+def test_help_takes_at_most_three_tenths_of_a_second() -> None:
+    seconds = []  # of CPU time, so that a busy machine does not count
     for _ in range(3):
-        begin = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "cli.py", "--help"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        seconds.append(time.perf_counter() - begin)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(seconds) <= 0.3
 
 
@@ -161,7 +162,7 @@ def test_wrong_usage_ends_with_2_before_any_work(arguments: list[str], own_home:
 
 
 def test_integers_are_read_in_decimal_and_hexadecimal() -> None:
-    assert cli.Integers("R", "S").convert("13, 0x11", None, None) == (13, 17)
+    assert options.Integers("R", "S").convert("13, 0x11", None, None) == (13, 17)
 
 
 def test_a_proof_that_could_not_be_written_is_not_begun(own_home: Path, vectors: Path) -> None:
