@@ -56,6 +56,7 @@ def compress(builder: CircuitBuilder, block: Bits, state: Bits) -> Bits:
     pattern = np.full(len(bits), VARIABLE, dtype=np.uint8)
     pattern[bits == FALSE_BIT] = 0
     pattern[bits == TRUE_BIT] = 1
+    assert VARIABLE in pattern
     template = block_template(pattern.tobytes())
     return builder.instance(template, bits=bits[~np.isin(bits, CONSTANT_BITS)])
 

@@ -99,8 +99,9 @@ def emit_with_and(bits, at, value, mask, both_value, both_mask):
 def emit_sigma(bits, at, x, which, plan, op):
     """The two XORs of a sigma function; the place after them and the function's value."""
     first, third = sigma_parts(x, which)
-    at = emit(bits, at, first, plan[op])
-    return emit(bits, at, first ^ third, plan[op + MASKS]), first ^ third
+    at = emit(bits, at, first ^ plan[op + 1], plan[op])
+    at = emit(bits, at, first ^ third ^ plan[op + MASKS + 1], plan[op + MASKS])
+    return at, first ^ third
 
 
 @jit

@@ -1,0 +1,66 @@
+"""A circuit by plain ints: assignments as one list, rows one term at a time. For small circuits in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.circuit.builder import Circuit, CircuitBuilder
+from cuzk.circuit.digest import variables_of
+from cuzk.circuit.witness import Assignment, FreeValues, assign
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.modulus import FR
+
+DEVICE = CpuDevice(threads=2)
+
+
+def free(numbers: Sequence[int] = (), bits: Sequence[int] = ()) -> FreeValues:
+    data = bytearray(b"".join(value.to_bytes(32, "little") for value in numbers))
+    return FreeValues(
+        numbers=np.frombuffer(data, dtype=np.uint8).reshape(-1, 32), bits=np.array(bits, dtype=np.uint8)
+    )
+
+
+def solve(
+    builder: CircuitBuilder, numbers: Sequence[int] = (), bits: Sequence[int] = ()
+) -> tuple[Circuit, Assignment]:
+    circuit = builder.circuit()
+    return circuit, assign(DEVICE, circuit, free(numbers, bits))
+
+
+def ints(elements: NDArray[np.uint64]) -> list[int]:
+    """(n, 4) uint64 as ints."""
+    data = np.ascontiguousarray(elements).tobytes()
+    return [int.from_bytes(data[i : i + 32], "little") for i in range(0, len(data), 32)]
+
+
+def variables(circuit: Circuit, assignment: Assignment) -> list[int]:
+    """The value of every variable, inputs first."""
+    values = ints(assignment.inputs) + [int(bit) for bit in assignment.bits]
+    for place, value in zip(circuit.full_aux.tolist(), ints(assignment.full), strict=True):
+        values[circuit.num_inputs + place] = value
+    return values
+
+
+def matrix_rows(circuit: Circuit) -> list[list[dict[int, int]]]:
+    """A, B, C of every row, each {variable: coefficient}, the inputs' rows included."""
+    rows = []
+    for i, number in enumerate(circuit.instances.template):
+        template, names = circuit.templates[number], variables_of(circuit, i)
+        begin = 0
+        sides = []
+        for end in template.ends.tolist():
+            terms = zip(template.slots[begin:end], template.coefficients[begin:end], strict=True)
+            sides.append({int(names[slot]): template.values[number] for slot, number in terms})
+            begin = end
+        rows += [sides[at : at + 3] for at in range(0, len(sides), 3)]
+    return rows + [[{i: 1}, {}, {}] for i in range(circuit.num_inputs)]
+
+
+def row_values(circuit: Circuit, values: Sequence[int], side: int) -> list[int]:
+    return [
+        sum(factor * values[variable] for variable, factor in row[side].items()) % FR.p
+        for row in matrix_rows(circuit)
+    ]

@@ -1,0 +1,30 @@
+"""The smallest circuit with everything a proof needs: one Poseidon hash of two free numbers, its digest an input.
+
+Upstream's figures for it, with g1, g2 the standard generators, alpha, beta, gamma, delta, tau = 2, 3, 5, 7, 11:
+314 constraints, domain 512, 313 aux; public input TOY_PUBLIC_INPUT.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuzk.circuit.builder import Circuit, CircuitBuilder
+from cuzk.circuit.numbers import free_numbers, inputize
+from cuzk.circuit.poseidon import poseidon
+from cuzk.circuit.witness import FreeValues
+
+TOY_PUBLIC_INPUT = 0x6D6F8106657F1F4D7BABCBAF436A9D7669C04E726E5896D89317D9833E5FA9BE
+
+
+def toy_circuit() -> Circuit:
+    builder = CircuitBuilder("toy")
+    inputize(builder, poseidon(builder, free_numbers(builder, 2)))
+    return builder.circuit()
+
+
+def toy_values(*preimage: int) -> FreeValues:
+    """The two free numbers; upstream's are 1 and 2."""
+    data = b"".join(value.to_bytes(32, "little") for value in preimage or (1, 2))
+    return FreeValues(
+        numbers=np.frombuffer(data, dtype=np.uint8).reshape(-1, 32), bits=np.zeros(0, dtype=np.uint8)
+    )
