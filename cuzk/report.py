@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cuzk.circuit import digest, rows
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.porep import Commitments, free_values, porep_circuit
 from cuzk.circuit.witness import assign
 from cuzk.errors import UsageError
 from cuzk.events import OnEvent, stage
-from cuzk.groth16.parameters import PointCounts
+from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.kernels.device.choose import choose_device
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.sector.c1 import read_c1
@@ -89,24 +87,8 @@ def circuit_counts(circuit: Circuit) -> Section:
         "aux": circuit.num_aux,
         "aux_not_bits": len(circuit.full_aux),
         "nnz_abc": list(circuit.nonzeros),
-        "domain": domain_size(circuit),
+        "domain": 1 << domain_log2(circuit),
     }
-
-
-def domain_size(circuit: Circuit) -> int:
-    """The power of two that the rows are padded to."""
-    return 1 << (circuit.num_constraints - 1).bit_length()
-
-
-def point_counts(circuit: Circuit) -> PointCounts:
-    """How many points each section of the circuit's parameter file has."""
-    return PointCounts(
-        ic=circuit.num_inputs,
-        h=domain_size(circuit) - 1,
-        l=circuit.num_aux,
-        a=circuit.num_inputs + int(np.count_nonzero(circuit.a_aux_density)),
-        b=int(np.count_nonzero(circuit.occurs(1))),
-    )
 
 
 def digests(
