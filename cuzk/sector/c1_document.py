@@ -19,6 +19,7 @@ from typing import Annotated, NoReturn, TypeVar
 import msgspec
 
 from cuzk.errors import InputError
+from cuzk.sector.inputs import RUN_C1_AGAIN
 from cuzk.sector.shape import NODE_BYTES
 
 LARGEST_DOCUMENT_BYTES = 2 << 30
@@ -117,7 +118,7 @@ class Inner(msgspec.Struct):
 
 def fail(what: str, where: str) -> NoReturn:
     """Raise the InputError of a document that is not what C1 writes."""
-    raise InputError(what, where=where, next="run C1 for this sector again, or copy its output again")
+    raise InputError(what, where=where, next=RUN_C1_AGAIN)
 
 
 def decode_document(data: bytes, origin: str) -> tuple[Wrapper, Inner]:

@@ -31,7 +31,7 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon_hash import hash_many
 from cuzk.sector.challenges import challenges
-from cuzk.sector.inputs import C1, COLUMN_NAMES, Bytes, Counts, PartitionInput, Paths
+from cuzk.sector.inputs import C1, COLUMN_NAMES, RUN_C1_AGAIN, Bytes, Counts, PartitionInput, Paths
 from cuzk.sector.merkle import HashChildren, as_limbs, computed_roots, path_indices, sha256_children
 from cuzk.sector.public_inputs import graph_of
 from cuzk.sector.replica_id import replica_id, trim254
@@ -39,7 +39,6 @@ from cuzk.sector.shape import DRG_DEGREE, LABEL_PARENTS, NODE_BYTES, PARENTS, Se
 
 Wrong = NDArray[np.bool_]
 
-RUN_C1_AGAIN = "run C1 for this sector again, or copy its output again"
 OTHER_SECTOR = "use the registered proof, seed and ticket that the sector was sealed and proven with"
 
 

@@ -25,6 +25,9 @@ COLUMN_NAMES = (
 )
 """What messages call the 15 columns."""
 
+RUN_C1_AGAIN = "run C1 for this sector again, or copy its output again"
+"""What to do about a damaged input."""
+
 Bytes = NDArray[np.uint8]
 Counts = NDArray[np.int64]
 

@@ -182,6 +182,16 @@ def test_a_document_of_the_wrong_form_is_refused_with_its_place(name):
     assert place in refusal(damaged(path, value))
 
 
+def test_extra_partitions_and_challenges_are_refused():
+    document = inner(ZERO)
+    (proofs,) = document["vanilla_proofs"].values()
+    proofs.append(proofs[0])
+    assert "vanilla_proofs: 2 partitions where 1" in refusal(wrapped(document))
+    del proofs[1]
+    proofs[0].append(proofs[0][0])
+    assert "partition 0: 3 challenges where 2" in refusal(wrapped(document))
+
+
 def test_a_sub_form_where_the_size_has_a_single_tree_is_refused():
     document = inner(ZERO)
     data = document["vanilla_proofs"]["StackedDrg2KiBV1"][0][0]["comm_r_last_proof"]["data"]
