@@ -1,23 +1,23 @@
 """Number-theoretic transforms over Fr, and the quotient polynomial of a proof.
 
-    forward  X_k = sum_j x_j g^j omega^(jk)               g = 1, or 7: evaluation on the coset
-    inverse  x_j = g^-j / n * sum_k X_k omega^(-jk)       omega = modulus.omega(log2 n)
+    ntt    X_k = sum_j x_j omega^(jk)               values of a polynomial on the domain, omega = modulus.omega
+    intt   x_j = 1/n * sum_k X_k omega^(-jk)        its coefficients
 
-Vectors are (n, 4) uint64, canonical; natural order in and out; n a power of two up to 2^32. Transforms are linear, so
-plain values stay plain: constants alone are in Montgomery form.
+Vectors are (n, 4) uint64, canonical; natural order in and out; n a power of two up to 2^32. Transforms are linear,
+so plain values stay plain: constants alone are in Montgomery form.
 
-Two passes [Bai90] over n = N1*N2, N1 and N2 as equal as can be. With j = j1*N2 + j2 and k = k1 + N1*k2,
+Two passes [Bai90] over n = N1*N2, as equal as can be. With j = j1*N2 + j2 and k = k1 + N1*k2,
 
-    X_k = sum_j2 omega^(N1 j2 k2) * g^j2 omega^(j2 k1) * sum_j1 omega^(N2 j1 k1) * g^(N2 j1) x_j
+    X_k = sum_j2 omega^(N1 j2 k2) * omega^(j2 k1) * sum_j1 omega^(N2 j1 k1) x_j
 
-1  the columns j2: transforms of N1 lines from the vector to scratch; line j1 times g^(N2 j1) as it is read, line k1
-   times g^j2 * (omega^j2)^k1 as it is written
-2  the rows k1 of scratch, as columns: transforms of N2 lines back to the vector; what an inverse needs at its end,
-   g^-(k1 + N1 k2) / n, is geometric in the line k2 too
-A pass is `ntt_cpu`; n = 2^22 takes 13 products a value. Below 2^6 the textbook form does.
+1  the columns j2, N1 lines each, to scratch; line k1 is written times (omega^j2)^k1
+2  the rows k1 of scratch as columns, N2 lines each, to the vector; line k2 is written times scale * shift^(k1 + N1 k2),
+   geometric as well: here 1/n, and all that cosets need. The coefficients of A, the i-th times 7^i, are those of
+   A(7X), whose values on the domain are A's on the coset
+A pass is `ntt_cpu`; n = 2^22 takes 13 products a value. Below 64 values plain integers do.
 
-Reference  `ntt_textbook`, and the plain sums in the tests.
-Sources    [Bai90] Bailey, FFTs in external or hierarchical memory. bellperson, domain.rs: conventions, coset 7.
+Reference  `ntt_textbook`, and the plain sums of the tests.
+Sources    [Bai90] Bailey, FFTs in external or hierarchical memory. bellperson, domain.rs: omega, the coset 7.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.field_buffer import limb_table
 from cuzk.kernels.field_type import FieldForm
 from cuzk.kernels.modulus import FR, FR_GENERATOR, omega
-from cuzk.kernels.ntt_cpu import MAX_LINES_LOG2, TILE, PassTables, PassVectors, Words, transform_tiles
+from cuzk.kernels.ntt_cpu import MAX_LINES_LOG2, PassTables, PassVectors, Words, transform_columns
 
 R = FR.p
-_SMALL = TILE * TILE  # below this a pass is narrower than a tile
-_TASKS_A_THREAD = 4  # uneven threads balance
+_TILE = 8  # columns a task takes at least: the most lanes of a form
+_SMALL = _TILE * _TILE  # both passes need a tile's columns
+_TASKS_A_THREAD = 4  # threads that were interrupted are helped out
 _NO_ROWS = np.empty((0, 4), np.uint64)
 
 
@@ -61,12 +62,12 @@ def powers(base: int, count: int, first: int = 1) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """Which transform: direction, shift g of the domain, and a constant that every output is multiplied by."""
+    """Which transform: its direction, and scale * shift^k, that output k is multiplied by (beside 1/n)."""
 
     log2_n: int
     inverse: bool
-    shift: int = 1
     scale: int = 1
+    shift: int = 1
 
     @property
     def n(self) -> int:
@@ -77,22 +78,12 @@ class Transform:
         return pow(omega(self.log2_n), -1 if self.inverse else 1, R)
 
     @property
-    def input_shift(self) -> int:
-        """Input j is multiplied by its j-th power."""
-        return 1 if self.inverse else self.shift
-
-    @property
-    def output_shift(self) -> int:
-        """Output k is multiplied by its k-th power."""
-        return pow(self.shift, -1, R) if self.inverse else 1
-
-    @property
-    def output_scale(self) -> int:
+    def whole_scale(self) -> int:
         return self.scale * (pow(self.n, -1, R) if self.inverse else 1) % R
 
 
 def ntt(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> None:
-    """Coefficients to values on the domain, in place. scratch: a vector of the same size, made if not given."""
+    """Coefficients to values on the domain, in place. scratch: another (n, 4), made if not given."""
     transform(device, Transform(_log2(vector), inverse=False), vector, scratch=scratch)
 
 
@@ -101,14 +92,10 @@ def intt(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> N
     transform(device, Transform(_log2(vector), inverse=True), vector, scratch=scratch)
 
 
-def coset_ntt(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> None:
-    """Coefficients to values on 7 * the domain, in place."""
-    transform(device, Transform(_log2(vector), inverse=False, shift=FR_GENERATOR), vector, scratch=scratch)
-
-
-def coset_intt(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> None:
-    """Values on 7 * the domain to coefficients, in place."""
+def to_coset(device: CpuDevice, vector: Words, *, scratch: Words | None = None) -> None:
+    """Values on the domain to values on 7 * the domain, in place: two transforms."""
     transform(device, Transform(_log2(vector), inverse=True, shift=FR_GENERATOR), vector, scratch=scratch)
+    ntt(device, vector, scratch=scratch)
 
 
 def quotient(device: CpuDevice, a: Words, b: Words, c: Words | None = None) -> Words:
@@ -117,25 +104,23 @@ def quotient(device: CpuDevice, a: Words, b: Words, c: Words | None = None) -> W
     a, b, c  (n, 4) canonical; they are overwritten. c=None means a*b, value by value
     returns  (n-1, 4) canonical: rows of a. The n-th coefficient, 0 whenever a*b = c holds, is dropped
 
-    Six transforms: on the coset X^n - 1 is the constant 7^n - 1, so C need not be evaluated there:
-    H = coset_intt(a*b) / (7^n - 1) - C / (7^n - 1), with both constants in the last factors of their transforms.
-    Memory: one further vector; another one without c.
+    Six transforms: on the coset X^n - 1 is the constant t = 7^n - 1, so C need not be evaluated there: H's
+    coefficients are those of A*B/t, from the coset, less those of C/t. Memory: one vector more, without c two.
     """
     log2_n = _log2(a)
     assert a.shape == b.shape and (c is None or c.shape == a.shape)
     scratch = aligned_empty(len(a), 4)
-    on_coset = pow(pow(FR_GENERATOR, len(a), R) - 1, -1, R)
-    of_c = Transform(log2_n, inverse=True, scale=on_coset)
+    per_t = pow(pow(FR_GENERATOR, len(a), R) - 1, -1, R)
+    of_c = Transform(log2_n, inverse=True, scale=per_t)
     if c is None:
         c = aligned_empty(len(a), 4)
         transform(device, of_c, a, times=b, target=c, scratch=scratch)
     else:
         transform(device, of_c, c, scratch=scratch)
-    for vector in (a, b):
-        intt(device, vector, scratch=scratch)
-        coset_ntt(device, vector, scratch=scratch)
-    last = Transform(log2_n, inverse=True, shift=FR_GENERATOR, scale=on_coset)
-    transform(device, last, a, times=b, minus=c, scratch=scratch)
+    to_coset(device, a, scratch=scratch)
+    to_coset(device, b, scratch=scratch)
+    from_coset = Transform(log2_n, inverse=True, scale=per_t, shift=pow(FR_GENERATOR, -1, R))
+    transform(device, from_coset, a, times=b, minus=c, scratch=scratch)
     return a[:-1]
 
 
@@ -149,62 +134,60 @@ def transform(
     target: Words | None = None,
     scratch: Words | None = None,
 ) -> None:
-    """target = kind(source * times) - minus; without a target, source is overwritten."""
+    """target = kind(source * times) - minus, row by row; without a target, source is overwritten."""
     target = source if target is None else target
     if kind.n < _SMALL:
         _transform_small(kind, source, times, minus, target)
         return
     scratch = aligned_empty(kind.n, 4) if scratch is None else scratch
     first, second = _tables(device.fr, kind, product=len(times) > 0)
-    n1, n2 = len(first.zetas), len(second.zetas)
+    n2 = len(second.zetas)
     _run_pass(device, first, PassVectors(source, times, _NO_ROWS, scratch, n2, 1))
     _run_pass(device, second, PassVectors(scratch, _NO_ROWS, minus, target, 1, n2))
 
 
 def _run_pass(device: CpuDevice, tables: PassTables, vectors: PassVectors) -> None:
-    tiles = len(tables.start) // TILE
+    tiles = len(tables.start) // _TILE
     tasks = min(tiles, _TASKS_A_THREAD * device.threads)
-    words = device.fr.limbs * TILE * len(tables.zetas)
+    words = device.fr.limbs * device.fr.lanes * len(tables.zetas)
 
     def run(task: int) -> None:
         scratch = aligned_empty(1, words)[0]
-        first, last = task * tiles // tasks, (task + 1) * tiles // tasks
-        transform_tiles(device.fr, vectors, tables, scratch, first, last)
+        first, last = task * tiles // tasks * _TILE, (task + 1) * tiles // tasks * _TILE
+        transform_columns(device.fr, vectors, tables, scratch, first, last)
 
     device.map(run, range(tasks))
 
 
 @lru_cache(maxsize=16)
 def _tables(form: FieldForm, kind: Transform, product: bool) -> tuple[PassTables, PassTables]:
-    """The constants of both passes. A product of two plain inputs lacks a factor R, given back at the end."""
+    """The constants of both passes. A Montgomery product of plain inputs lacks a factor R, given back at the end."""
     n1 = 1 << (kind.log2_n // 2)
     n2 = kind.n // n1
     assert n2 <= 1 << MAX_LINES_LOG2, kind
-    g, h = kind.input_shift, kind.output_shift
-    scale = kind.output_scale * (form.radix if product else 1) % R
+    scale = kind.whole_scale * (form.radix if product else 1) % R
     first = PassTables(
         zetas=limb_table(form, _zetas(pow(kind.root, n2, R), n1)),
-        line_factors=limb_table(form, [] if g == 1 else powers(pow(g, n2, R), n1)),
-        start=_mont_rows(form, powers(g, n2)),
+        start=_mont_rows(form, [1] * n2),
         ratio=_mont_rows(form, powers(kind.root, n2)),
         geometric=True,
         order=_bit_reversed(n1),
     )
     second = PassTables(
         zetas=limb_table(form, _zetas(pow(kind.root, n1, R), n2)),
-        line_factors=limb_table(form, []),
-        start=_mont_rows(form, powers(h, n1, scale)),
-        ratio=_mont_rows(form, [pow(h, n1, R)] * n1),
-        geometric=h != 1,
+        start=_mont_rows(form, powers(kind.shift, n1, scale)),
+        ratio=_mont_rows(form, [pow(kind.shift, n1, R)] * n1),
+        geometric=kind.shift != 1,
         order=_bit_reversed(n2),
     )
     return first, second
 
 
 def _zetas(root: int, size: int) -> list[int]:
-    """By heap number: node 2^l + b has zeta = root^e, e = the l bits of b reversed, in units of size / 2^(l+1).
+    """The zetas of a transform of `size`, by heap number.
 
-    A node stands for X^2k - zeta^2; its children for X^k - zeta and X^k + zeta, and -1 = root^(size/2).
+    Node h stands for X^2k - zeta^2, its children for X^k - zeta and X^k + zeta. Their zetas are the roots of zeta
+    and -zeta, where -1 = root^(size/2): exponents are halved.
     """
     table, exponents = powers(root, size), [0, 0]
     for node in range(2, size):
@@ -236,10 +219,9 @@ def _integers(rows: Words) -> list[int]:
 def _transform_small(kind: Transform, source: Words, times: Words, minus: Words, target: Words) -> None:
     values = _integers(source)
     if len(times):
-        values = [x * y for x, y in zip(values, _integers(times), strict=True)]
-    shifted = [x * g % R for x, g in zip(values, powers(kind.input_shift, kind.n), strict=True)]
-    scales = powers(kind.output_shift, kind.n, kind.output_scale)
-    values = [x * s for x, s in zip(ntt_textbook(shifted, kind.root), scales, strict=True)]
+        values = [x * y % R for x, y in zip(values, _integers(times), strict=True)]
+    scales = powers(kind.shift, kind.n, kind.whole_scale)
+    values = [x * s for x, s in zip(ntt_textbook(values, kind.root), scales, strict=True)]
     if len(minus):
         values = [x - y for x, y in zip(values, _integers(minus), strict=True)]
     target[:] = _rows([x % R for x in values])

@@ -1,16 +1,16 @@
-"""One pass of a transform on the CPU: many small transforms side by side, eight columns at a time in cache.
+"""One pass of a transform on the CPU: many short transforms side by side, in cache.
 
-A pass transforms *columns* of N *lines* each. A tile is eight adjacent columns; with eight lanes they are the lanes
-of one value, with one lane eight values. A tile is read into scratch (N = 2^11: 655 KB, in the second-level cache),
-transformed there and written out. Input and output are natural; within scratch the order ends bit-reversed.
+A pass transforms *columns* of N *lines* each; a value holds as many adjacent columns as the form has lanes. They are
+read into scratch (eight lanes, N = 2^11: 655 KB, in the second-level cache), transformed there and written out.
+Input and output are natural; scratch ends in bit-reversed order.
 
-Butterflies  a +- zeta*b [CT65], all blocks of one level with their own zeta: X^2k - c = (X^k - zeta)(X^k + zeta).
-             Nodes of this tree are numbered as a heap; node h has one zeta, its children are 2h and 2h+1. Two levels
-             at a time (radix 4: 4 products for 4 values); the root, whose zeta is 1, is done while reading.
-Ranges       eight lanes: an input < p leaves the root < 4p, a further radix-4 level adds 4p because only the
-             right-hand operand is a product. N <= 2^16 means at most 7 further levels: below 32p, and a product
-             takes operands up to 35p, so nothing is reduced before the output factor, which every output needs.
-Order        levels run over all of scratch until a block fits the first-level cache, then block by block.
+Butterflies  a +- zeta*b [CT65]: X^2k - zeta^2 = (X^k - zeta)(X^k + zeta), one zeta for a whole block. Blocks are
+             the nodes of a tree, numbered as a heap: the children of node h are 2h and 2h+1. Two levels at a time
+             (radix 4, four products for four values). The root's zeta is 1: one product, or none, for four values.
+Ranges       eight lanes: an input < p leaves the root < 4p, and a further radix-4 level adds 4p, because only the
+             right-hand operand is a product. N <= 2^16 means at most seven of these: below 32p, and a product takes
+             operands up to 35p. So nothing is reduced before the factor that every output is multiplied by.
+Locality     levels run over all of scratch until a block fits the first-level cache, then block by block.
 """
 
 from __future__ import annotations
@@ -20,31 +20,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.kernels.field import canonical, carried, lanes_of, load, store
+from cuzk.kernels.field import canonical, lanes_of, load, store
 from cuzk.kernels.field_buffer import lifted, load_same, spill_loose, unspill_loose
 from cuzk.kernels.field_memory import load_apart
 from cuzk.kernels.jit import jit
 
-TILE = 8  # columns
 MAX_LINES_LOG2 = 16
-_BOUND = 33  # of values in scratch, see Ranges; with a product below 2p added, an operand is below 35p
-_LINES_IN_L1 = 64  # of 8 lanes: 20 KB
+_BOUND = 33  # of values in scratch, see Ranges; a product below 2p is added to them, then 35p is the limit
+_LINES_IN_L1 = 64  # eight lanes: 20 KB
+_EVEN_POWERS = 0x5555555555555555  # bits 0, 2, 4, ...
 
 Words = NDArray[np.uint64]
 
 
 class PassTables(NamedTuple):
-    """Constants of a pass. Rows of `zetas` and `line_factors` are limb tables, the others canonical Montgomery rows.
+    """Constants of a pass.
 
-    zetas         (N, limbs) by heap number; row 0 is not used
-    line_factors  (N, limbs): line j of the input is multiplied by row j first; or no rows: by nothing
-    start, ratio  (columns, 4): output line k of a column is multiplied by start * ratio^k
+    zetas         (N, limbs): limb table by heap number; row 0 is not used
+    start, ratio  (columns, 4), Montgomery form: output line k of a column is multiplied by start * ratio^k
     geometric     whether any ratio differs from 1
     order         (N,) int64: where in scratch output line k lies
     """
 
     zetas: Words
-    line_factors: Words
     start: Words
     ratio: Words
     geometric: bool
@@ -52,12 +50,12 @@ class PassTables(NamedTuple):
 
 
 class PassVectors(NamedTuple):
-    """What a pass reads and writes: vectors of canonical rows, (n, 4).
+    """What a pass reads and writes: (n, 4) canonical rows.
 
-    source        line j of column c is row j*line_step + c*column_step
-    times         the same rows are multiplied into the source as they are read; or no rows
-    minus         rows subtracted from the output; or no rows
-    target        output line k of column c goes to row k*columns + c
+    source  line j of column c is row j*line_step + c*column_step
+    times   the same row is multiplied into it; or no rows
+    minus   subtracted from the output, row by row; or no rows
+    target  output line k of column c is row k*columns + c
     """
 
     source: Words
@@ -69,58 +67,85 @@ class PassVectors(NamedTuple):
 
 
 @jit
-def transform_tiles(form, vectors, tables, scratch, first, last):  # type: ignore[no-untyped-def]
-    """Tiles `first` to `last` of a pass. scratch: limbs * TILE * N words."""
-    lines, groups = len(tables.zetas), TILE // lanes_of(form)
-    for tile in range(first, last):
-        for group in range(groups):
-            column = tile * TILE + group * lanes_of(form)
-            _read_columns(form, vectors, tables, scratch, lines, column)
-            _transform_columns(form, tables.zetas, scratch, lines)
-            _write_columns(form, vectors, tables, scratch, lines, column)
+def transform_columns(form, vectors, tables, scratch, first, last):  # type: ignore[no-untyped-def]
+    """Columns `first` to `last` of a pass, whole values. scratch: limbs * lanes * N words, on a cache line.
+
+    Arrays leave their tuples here: inside the loops every access would count references.
+    """
+    source, times, minus, target, line_step, column_step = vectors
+    zetas, start, ratio, geometric, order = tables
+    for column in range(first, last, lanes_of(form)):
+        _read(form, source, times, column * column_step, line_step, column_step, zetas, scratch)
+        _levels_below_root(form, zetas, scratch)
+        _write(form, scratch, order, start, ratio, geometric, minus, target, column)
 
 
 @jit
-def _input(form, vectors, tables, column, line):  # type: ignore[no-untyped-def]
-    row = line * vectors.line_step + column * vectors.column_step
-    x = load_apart(form, vectors.source, row, vectors.column_step)
-    if len(vectors.times):
-        x = canonical(x * load_apart(form, vectors.times, row, vectors.column_step))
-    if len(tables.line_factors):
-        x = canonical(x * load_same(form, tables.line_factors, line))
-    return x
+def _root_radix(lines):  # type: ignore[no-untyped-def]
+    """4, or 2 where log2 N is odd: so all further levels come in pairs."""
+    return 4 if lines & _EVEN_POWERS else 2
 
 
 @jit
-def _read_columns(form, vectors, tables, scratch, lines, column):  # type: ignore[no-untyped-def]
-    """Input to scratch through the root's butterflies, radix 4 if log2 N is even, else 2; zeta_1 = zeta_2 = 1."""
-    if np.log2(lines) % 2:
-        half = lines // 2
-        for j in range(half):
-            a = _input(form, vectors, tables, column, j)
-            b = _input(form, vectors, tables, column, j + half)
-            spill_loose(form, scratch, j, a + b)
-            spill_loose(form, scratch, j + half, lifted(a - b))
-        return
-    quarter = lines // 4
-    zeta = load_same(form, tables.zetas, 3)
-    for j in range(quarter):
-        a = _input(form, vectors, tables, column, j)
-        b = _input(form, vectors, tables, column, j + quarter)
-        c = _input(form, vectors, tables, column, j + 2 * quarter)
-        d = _input(form, vectors, tables, column, j + 3 * quarter)
+def _read(  # type: ignore[no-untyped-def]
+    form, source, times, first_row, line_step, column_step, zetas, scratch
+):
+    """Input lines through the root's butterflies into scratch, a few at a time."""
+    lines = len(zetas)
+    radix = _root_radix(lines)
+    part = lines // radix
+    zeta = load_same(form, zetas, radix - 1)  # of node 3; radix 2 uses none
+    for begin in range(0, part, _LINES_IN_L1 // 4):
+        end = min(part, begin + _LINES_IN_L1 // 4)
+        for i in range(radix):
+            _read_lines(
+                form, source, times, first_row, line_step, column_step, scratch, i * part + begin, end - begin
+            )
+        if radix == 4:
+            _root_radix4(form, zeta, scratch, part, begin, end)
+        else:
+            _root_radix2(form, scratch, part, begin, end)
+
+
+@jit
+def _read_lines(  # type: ignore[no-untyped-def]
+    form, source, times, first_row, line_step, column_step, scratch, first, count
+):
+    for line in range(first, first + count):
+        row = first_row + line * line_step
+        x = load_apart(form, source, row, column_step)
+        if len(times):
+            x = canonical(x * load_apart(form, times, row, column_step))
+        spill_loose(form, scratch, line, x)
+
+
+@jit
+def _root_radix2(form, scratch, half, begin, end):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        a, b = unspill_loose(form, scratch, i, 1), unspill_loose(form, scratch, i + half, 1)
+        spill_loose(form, scratch, i, a + b)
+        spill_loose(form, scratch, i + half, lifted(a - b))
+
+
+@jit
+def _root_radix4(form, zeta, scratch, quarter, begin, end):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        a, b = unspill_loose(form, scratch, i, 1), unspill_loose(form, scratch, i + quarter, 1)
+        c, d = (
+            unspill_loose(form, scratch, i + 2 * quarter, 1),
+            unspill_loose(form, scratch, i + 3 * quarter, 1),
+        )
         t = (b - d) * zeta
-        spill_loose(form, scratch, j, a + c + b + d)
-        spill_loose(form, scratch, j + quarter, lifted(a + c - b - d))
-        spill_loose(form, scratch, j + 2 * quarter, lifted(a - c + t))
-        spill_loose(form, scratch, j + 3 * quarter, lifted(a - c - t))
+        spill_loose(form, scratch, i, a + c + b + d)
+        spill_loose(form, scratch, i + quarter, lifted(a + c - b - d))
+        spill_loose(form, scratch, i + 2 * quarter, lifted(a - c + t))
+        spill_loose(form, scratch, i + 3 * quarter, lifted(a - c - t))
 
 
 @jit
-def _transform_columns(form, zetas, scratch, lines):  # type: ignore[no-untyped-def]
-    """All levels below the root."""
-    blocks = 2 if np.log2(lines) % 2 else 4
-    size = lines // blocks
+def _levels_below_root(form, zetas, scratch):  # type: ignore[no-untyped-def]
+    blocks = _root_radix(len(zetas))
+    size = len(zetas) // blocks
     while size > _LINES_IN_L1:
         _radix4_level(form, zetas, scratch, blocks, blocks, 0, size)
         blocks, size = 4 * blocks, size // 4
@@ -133,7 +158,7 @@ def _transform_columns(form, zetas, scratch, lines):  # type: ignore[no-untyped-
 
 @jit
 def _radix4_level(form, zetas, scratch, node, count, first, size):  # type: ignore[no-untyped-def]
-    """Two levels of `count` adjacent blocks of `size` lines from line `first` on; the first block is node `node`."""
+    """Two levels of `count` adjacent blocks of `size` lines, from node `node` and line `first` on."""
     quarter = size // 4
     for block in range(count):
         zeta = load_same(form, zetas, node + block)
@@ -153,16 +178,18 @@ def _radix4_level(form, zetas, scratch, node, count, first, size):  # type: igno
 
 
 @jit
-def _write_columns(form, vectors, tables, scratch, lines, column):  # type: ignore[no-untyped-def]
-    """Scratch to output, times start * ratio^k, less `minus`."""
-    columns = len(tables.start)
-    factor, ratio = load(form, tables.start, column), load(form, tables.ratio, column)
-    for k in range(lines):
-        x = unspill_loose(form, scratch, tables.order[k], _BOUND) * factor
+def _write(  # type: ignore[no-untyped-def]
+    form, scratch, order, start, ratio, geometric, minus, target, column
+):
+    """Scratch to output, line k times start * ratio^k, less `minus`."""
+    columns = len(start)
+    factor, step = load(form, start, column), load(form, ratio, column)
+    for k in range(len(order)):
+        x = unspill_loose(form, scratch, order[k], _BOUND) * factor
         row = k * columns + column
-        if len(vectors.minus):
-            store(form, vectors.target, row, canonical(x - load(form, vectors.minus, row)))
+        if len(minus):
+            store(form, target, row, canonical(x - load(form, minus, row)))
         else:
-            store(form, vectors.target, row, canonical(x))
-        if tables.geometric:
-            factor = canonical(factor * ratio)
+            store(form, target, row, canonical(x))
+        if geometric:
+            factor = canonical(factor * step)
