@@ -38,8 +38,8 @@ def satisfied(template: Template, values: tuple[int, ...]) -> bool:
 def operand_kinds(count: int) -> list[tuple[int, ...]]:
     """Constants, variables and negated variables in all places.
 
-    Two negated operands of CH or MAJ are left out: b - c then has a zero coefficient, which a template refuses;
-    these operations read sums only, which are never negated.
+    Two negated operands of CH or MAJ are left out: b - c then has a zero coefficient, which a template
+    refuses; these operations read sums only, which are never negated.
     """
     kinds = product(*[(TRUE, FALSE, 2 * slot, 2 * slot + 1) for slot in range(1, count + 1)])
     return [case for case in kinds if count < 3 or sum(bit > 1 and bit & 1 for bit in case) < 2]

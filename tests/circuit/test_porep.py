@@ -1,0 +1,163 @@
+"""The PoRep circuit: counts and densities of every size, and digests of whole circuits and assignments.
+
+Counts of 32 GiB and the small stacked circuits are asserted upstream; the digests come from a run of
+filecoin-proofs 19.1.0 with bellperson 0.27.0.
+"""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuzk.circuit.builder import CircuitBuilder
+from cuzk.circuit.digest import aux_digest, list_digest, r1cs_digest
+from cuzk.circuit.label import label
+from cuzk.circuit.numbers import free_bits
+from cuzk.circuit.porep import Commitments, challenge, commitments, free_values, porep_circuit
+from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
+from cuzk.circuit.sha256 import constant_bits_be
+from cuzk.circuit.witness import assign
+from cuzk.sector.c1 import read_c1
+from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, all_shapes, shape_of
+from tests.circuit.plain import DEVICE
+from tests.sector.documents import MADE_UP, POREP
+
+UPSTREAM = json.loads((POREP / "vectors.json").read_text())
+FIXED_ROWS = FIXED_AUX = 571
+
+# constraints with those of inputs, aux, inputs; dense in A, in B; terms of A, B, C; bits
+SIZES = {
+    2 * KIB: ((2687961, 2685673, 40), (2674908, 685521), (6421005, 2689006, 5824682), 2641867),
+    8 * MIB: ((3844969, 3842449, 40), (3814996, 1011289), (9388453, 3847886, 8234882), 3730451),
+    512 * MIB: ((4423473, 4420837, 40), (4385040, 1174173), (10872177, 4427326, 9439982), 4274743),
+    32 * GIB: (
+        (130278869, 130169893, 328),
+        (129753292, 33112281),
+        (309405051, 130327340, 282656500),
+        128470791,
+    ),
+    64 * GIB: (
+        (131186177, 131076643, 328),
+        (130637542, 33386943),
+        (311892525, 131235764, 284512534),
+        129287037,
+    ),
+}
+
+
+@pytest.mark.parametrize("sector_bytes", SIZES, ids=lambda size: shape_of(size).name)
+def test_published_sizes_have_the_known_counts(sector_bytes: int) -> None:
+    circuit = porep_circuit(shape_of(sector_bytes))
+    counts, dense, nonzeros, bits = SIZES[sector_bytes]
+    assert (circuit.num_constraints, circuit.num_aux, circuit.num_inputs) == counts
+    assert (int(circuit.a_aux_density.sum()), int(circuit.b_aux_density.sum())) == dense
+    assert circuit.nonzeros == nonzeros
+    assert circuit.num_aux - len(circuit.full_aux) == bits
+    assert np.flatnonzero(circuit.occurs(1)[: circuit.num_inputs]).tolist() == [0]
+
+
+@pytest.mark.parametrize("shape", all_shapes(), ids=lambda shape: shape.name)
+def test_every_size_follows_the_closed_form(shape: SectorShape) -> None:
+    d, layers = shape.d_levels, shape.layers
+    eights = shape.path_arities.count(8)
+    twos = shape.path_arities.count(2)
+    column = {2: 311, 11: 598}[layers]
+    rows = 45382 * d + 2 + 14 * (column + 530 * eights + 314 * twos + 2) + 65 + 1536 + 3584 * (layers - 1)
+    rows += 522269 * layers + 1 + 2 * (530 * eights + 314 * twos + 2) + column
+    aux = 1 + 45335 * d + 14 * (layers + column + 537 * eights + 315 * twos) + 64 + 1530
+    aux += 3570 * (layers - 1) + 521749 * layers + 1 + 2 * (537 * eights + 315 * twos) + column
+    circuit = porep_circuit(shape)
+    count = shape.challenges
+    assert (circuit.rows, circuit.num_aux) == (FIXED_ROWS + count * rows, FIXED_AUX + count * aux)
+    assert circuit.num_inputs == 4 + 18 * count
+    starts = [int(circuit.instances.first_row[strand]) for strand in circuit.strands[1:-1]]
+    assert starts == [FIXED_ROWS + k * rows for k in range(count)]
+
+
+def test_32_gib_is_described_in_little_memory() -> None:
+    circuit = porep_circuit(shape_of(32 * GIB))
+    arrays = [circuit.full_aux, circuit.section, *circuit.instances]
+    assert sum(array.nbytes for array in arrays) < 32 * MIB
+
+
+@pytest.mark.parametrize(
+    ("levels", "arities", "rows"),
+    [(3, [2, 2, 2], 1206212), (3, [8], 1199620), (5, [8, 4], 1296576), (6, [8, 4, 2], 1346982)],
+)
+def test_small_stacked_circuits_have_the_rows_that_upstream_asserts(
+    levels: int, arities: list[int], rows: int
+) -> None:
+    """storage-proofs-porep, stacked_circuit.rs: two layers, one challenge."""
+    shape: Any = SimpleNamespace(d_levels=levels, path_arities=arities, layers=2)
+    builder = CircuitBuilder("stacked")
+    challenge(builder, shape, commitments(builder))
+    circuit = builder.circuit()
+    assert (circuit.rows, circuit.num_inputs) == (rows, 22)
+
+
+def test_label_has_the_rows_that_upstream_asserts() -> None:
+    """create_label.rs: 38 x 256 free bits, the node a constant."""
+    builder = CircuitBuilder("label")
+    replica_id, *parents = (free_bits(builder, 256) for _ in range(38))
+    label(builder, replica_id, 1, constant_bits_be(2, 64)[::-1], parents)
+    assert builder.circuit().rows == 532025
+
+
+def test_fixed_part_has_the_known_rows() -> None:
+    circuit = porep_circuit(shape_of(2 * KIB))
+    expected = "681bfeb5237a77e92c0fc9dfbf20ef5588a0c960a9ac7ad6e9f6f84be2f4b97b"
+    assert r1cs_digest(circuit, strands=1) == expected
+
+
+@pytest.mark.parametrize(
+    "sector_bytes",
+    [pytest.param(2 * KIB), *(pytest.param(size, marks=pytest.mark.slow) for size in list(SIZES)[1:])],
+    ids=lambda size: shape_of(size).name,
+)
+def test_first_challenge_has_the_known_rows(sector_bytes: int) -> None:
+    shape = shape_of(sector_bytes)
+    circuit = porep_circuit(shape, challenges=1)
+    assert r1cs_digest(circuit, strands=2) == UPSTREAM["r1cs_after_challenge_0"][shape.name]
+
+
+def cases() -> list[Any]:
+    fast = {"2k-zero.json"}
+    return [
+        pytest.param(case, id=case["file"], marks=() if case["file"] in fast else pytest.mark.slow)
+        for case in UPSTREAM["cases"]
+    ]
+
+
+@pytest.mark.parametrize("case", cases())
+def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> None:
+    shape = shape_of(case["sector_size"])
+    c1 = read_c1(POREP / case["file"], registered=MADE_UP.get(case["file"]))
+    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+    circuit = porep_circuit(shape)
+    for partition, expected in zip(c1.partitions, case["partitions"], strict=True):
+        assignment = assign(DEVICE, circuit, free_values(shape, public, partition))
+        a, b = evaluate_rows(DEVICE, circuit, assignment)
+        c = evaluate_side(DEVICE, circuit, assignment, 2)
+        assert unsatisfied_row(DEVICE, circuit, a, b, c) is None
+        assert {
+            "constraints_with_dummies": circuit.num_constraints,
+            "inputs": circuit.num_inputs,
+            "aux": circuit.num_aux,
+            "nnz_abc": list(circuit.nonzeros),
+            "r1cs_digest": r1cs_digest(circuit),
+            "inputs_digest": list_digest(assignment.inputs),
+            "aux_digest": aux_digest(circuit, assignment),
+            "a_digest": list_digest(a),
+            "b_digest": list_digest(b),
+            "c_digest": list_digest(c),
+            "public_inputs": [row.tobytes().hex() for row in assignment.inputs[1:]],
+            "after_challenge_0": {
+                "constraints": int(circuit.instances.first_row[circuit.strands[2]]),
+                "aux": int(circuit.instances.first_aux[circuit.strands[2]]),
+                "r1cs_digest": r1cs_digest(circuit, strands=2),
+            },
+        } == expected
