@@ -32,7 +32,9 @@ from cuzk.kernels.xyzz import EMPTY, ROWS_READ_PAST, Codes, Form, Rows, horner
 
 SCALAR_BITS = FR.bits  # of k or k - r, whichever is nearer to 0, with its sign
 MAX_WINDOW = 16  # digits are 16 bits wide; larger windows gain nothing below 2^23 points
+WINDOW_OVERHEAD = 1000  # additions in the time of a window's inversions, two a tree level: bench/msm.py --windows
 _RECODE_BLOCK = 1 << 15
+_ROW_PAD = 64  # windows of a power of two of digits would fall into one set of the cache
 
 
 def msm_textbook(curve: Curve[Any], points: Sequence[Point[Any]], scalars: Sequence[int]) -> Point[Any]:
@@ -71,12 +73,12 @@ class WindowPlan:
 
     @property
     def cost(self) -> int:
-        """Additions that the busiest thread does one after another: the time of steps 3 and 4, in A."""
+        """Additions that one thread does in turn, and what else takes as long: the time of 2-4, in A."""
         return self._additions_in_turn(self.parts)
 
     def _additions_in_turn(self, parts: int) -> int:
         rounds = -(-self.windows * parts // self.threads)
-        return rounds * (-(-self.n // parts) + 2 * self.buckets)
+        return rounds * (-(-self.n // parts) + 2 * self.buckets + WINDOW_OVERHEAD)
 
     @property
     def sums(self) -> int:
@@ -148,7 +150,7 @@ def recode(
         FR.limbs(number % (1 << 256), 4, 64) for number in (half_windows, half_windows - FR.p, FR.p // 2)
     ]
     constants = np.array(words, np.uint64)
-    digits = np.empty((p.windows, p.n), np.int16)
+    digits = np.empty((p.windows, p.n + _ROW_PAD), np.int16)
 
     def block(first: int) -> None:
         _recode(rows, scalars, index, first, min(first + _RECODE_BLOCK, p.n), p.c, constants, digits)
@@ -164,7 +166,8 @@ def _recode(rows, scalars, index, first, last, c, constants, digits):  # type: i
     number = np.empty(5, np.uint64)
     for i in range(first, last):
         if is_identity(rows, index[i]):
-            digits[:, i] = 0
+            for w in range(top + 1):
+                digits[w, i] = 0
             continue
         _shift(scalars[i], constants, number)
         for w in range(top):
@@ -259,7 +262,7 @@ def _sort(digits, index, buckets):  # type: ignore[no-untyped-def]
 @jit
 def _group(buckets, low_bits, groups):  # type: ignore[no-untyped-def]
     """Segments of the bucket sums: v0 = 0, 1, ... and then v1 = 0, 1, ... (0 weighs nothing and stays empty)."""
-    low_mask, low_count = (1 << low_bits) - 1, 1 << low_bits
+    low_count = 1 << low_bits
     codes, offsets = np.empty(2 * len(buckets), np.uint32), np.empty(groups + 1, np.uint32)
     count = 0
     for group in range(groups):

@@ -5,7 +5,7 @@ Symbols    a code names a point: `row << 1 | negative`; segment s is codes[offse
 2 level    the points of every segment in pairs, one batch for the chunk; an odd one moves up as it is
 3 close    a segment that is down to one point: its sum. After the last level the next chunk begins
 Cost       one addition a point but the first of a segment; 5 ns of lists; an inversion a level and chunk.
-Chunk      2 MB of rows: the results of a chunk's levels stay in the L2 cache.
+Chunk      1 MB of rows, so that both passes of a level, and the next level, find them in the L2 cache.
 Rows       Results go to rows behind the points in the same array, so a level names points and copies none.
            Threads work side by side, each in its `Workspace`; below them lie the points and what outlives it.
 Special    A level with a pair of equal x is done again by the complete law. Once a level makes an identity,
@@ -27,7 +27,7 @@ from cuzk.kernels.field import lanes_of
 from cuzk.kernels.jit import jit
 from cuzk.kernels.xyzz import EMPTY, Codes, Form, Rows
 
-CHUNK_BYTES = 1 << 21
+CHUNK_BYTES = 1 << 20
 _SPARE = 128  # a chunk of up to 2^14 points has 15 levels, each padded to whole groups of 8 pairs
 _SLOTS, _LEFT, _RIGHT, _IDS, _LENGTHS = range(5)  # rows of `work`
 
@@ -95,12 +95,23 @@ def add_segments(
 
 @jit
 def _add_segments(form, rows, codes, offsets, sums, sums_row, scratch_row, work, products):  # type: ignore[no-untyped-def]
-    segment, position = 0, np.int64(offsets[0])
+    left, right, lanes = work[_LEFT], work[_RIGHT], lanes_of(form)
+    segment, position = np.int64(0), np.int64(offsets[0])
     while True:
         open_segments, segment, position = _take(codes, offsets, sums, segment, position, work)
         if open_segments == 0:
             return
-        _reduce(form, rows, open_segments, sums, sums_row, scratch_row, work, products)
+        out_row, complete = scratch_row, False
+        while True:
+            open_segments, pairs = _pair_up(rows, open_segments, sums, sums_row, scratch_row, out_row, work)
+            if pairs == 0:
+                break
+            count = (pairs + lanes - 1) // lanes * lanes
+            for i in range(pairs, count):
+                left[i], right[i] = left[0], right[0]
+            if complete or not batch_add(form, rows, left, right, count, out_row, products):
+                complete |= batch_add_complete(form, rows, left, right, count, out_row, products)
+            out_row += count
 
 
 @jit
@@ -110,38 +121,20 @@ def _take(codes, offsets, sums, segment, position, work):  # type: ignore[no-unt
     slots, ids, lengths = work[_SLOTS], work[_IDS], work[_LENGTHS]
     filled = taken = 0
     while filled < chunk and segment < len(sums):
-        count = min(np.int64(offsets[segment + 1]) - position, chunk - filled)
-        if count > 0:
+        stop = min(np.int64(offsets[segment + 1]), position + chunk - filled)
+        if position < stop:
             before = filled
             if sums[segment] != EMPTY:
                 slots[filled] = sums[segment]
                 filled += 1
-            slots[filled : filled + count] = codes[position : position + count]
-            filled += count
-            position += count
+            while position < stop:
+                slots[filled] = codes[position]
+                filled, position = filled + 1, position + 1
             ids[taken], lengths[taken] = segment, filled - before
             taken += 1
         if position == offsets[segment + 1]:
             segment += 1
     return taken, segment, position
-
-
-@jit
-def _reduce(form, rows, segments, sums, sums_row, scratch_row, work, products):  # type: ignore[no-untyped-def]
-    """The levels of one chunk."""
-    left, right = work[_LEFT], work[_RIGHT]
-    lanes = lanes_of(form)
-    out_row, complete = scratch_row, False
-    while True:
-        segments, pairs = _pair_up(rows, segments, sums, sums_row, scratch_row, out_row, work)
-        if pairs == 0:
-            return
-        padded = (pairs + lanes - 1) // lanes * lanes
-        for i in range(pairs, padded):
-            left[i], right[i] = left[0], right[0]
-        if complete or not batch_add(form, rows, left, right, padded, out_row, products):
-            complete |= batch_add_complete(form, rows, left, right, padded, out_row, products)
-        out_row += padded
 
 
 @jit
