@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.r1cs import Template
-from cuzk.kernels.instances import Instances
+from cuzk.kernels.instances import INSTANCE, Instances
 
 Bits = NDArray[np.int64]
 
@@ -62,7 +62,7 @@ class Circuit:
     @cached_property
     def instance_counts(self) -> NDArray[np.int64]:
         """(templates,) how many instances each has."""
-        return np.bincount(self.instances.template, minlength=len(self.templates))
+        return np.bincount(self.instances.table["template"], minlength=len(self.templates))
 
     @property
     def nonzeros(self) -> tuple[int, int, int]:
@@ -73,27 +73,27 @@ class Circuit:
 
     def instances_of(self, template: int) -> NDArray[np.int64]:
         """Which instances have the template with this number."""
-        return np.flatnonzero(self.instances.template == template)
+        return np.flatnonzero(self.instances.table["template"] == template)
 
     def occurs(self, side: int) -> NDArray[np.bool_]:
         """(inputs + aux,) bool: which variables have a coefficient in A (0), B (1) or C (2)."""
         seen = np.zeros(self.num_inputs + self.num_aux, dtype=np.bool_)
         if side == 0:
             seen[: self.num_inputs] = True
-        table = self.instances
+        externals, table = self.instances, self.instances.table
         for number, template in enumerate(self.templates):
             which = self.instances_of(number)
             slots = template.occurs(side)
             seen[0] |= slots[0] and len(which) > 0
             bits, own = 1 + template.external_bits, template.first_own_slot
             for kind, starts, variables, offset in (
-                (slots[1:bits], table.bits_start, table.external_bits, self.num_inputs),
-                (slots[bits:own], table.numbers_start, table.external_numbers, 0),
+                (slots[1:bits], table["bits_start"], externals.external_bits, self.num_inputs),
+                (slots[bits:own], table["numbers_start"], externals.external_numbers, 0),
             ):
                 places = starts[which][:, None] + np.flatnonzero(kind)
                 seen[variables[places].astype(np.int64) + offset] = True
             used = np.flatnonzero(slots[own:])
-            for first in table.first_aux[which].astype(np.int64):
+            for first in table["first_aux"][which]:
                 seen[self.num_inputs + first + used] = True
         return seen
 
@@ -112,9 +112,10 @@ class Circuit:
         if row >= self.rows:
             return f"input {row - self.rows}"
         # Instances without rows share their successor's first row: the last one that begins here has it.
-        instance = int(np.searchsorted(self.instances.first_row, row, side="right")) - 1
-        template = self.templates[self.instances.template[instance]]
-        parts = [template.label_of(row - int(self.instances.first_row[instance]))]
+        table = self.instances.table
+        instance = int(np.searchsorted(table["first_row"], row, side="right")) - 1
+        template = self.templates[table["template"][instance]]
+        parts = [template.label_of(row - int(table["first_row"][instance]))]
         section = int(self.section[instance])
         while section >= 0:
             section, name = self.sections[section]
@@ -174,41 +175,45 @@ class CircuitBuilder:
         return outputs
 
     def circuit(self) -> Circuit:
+        """The circuit as built so far."""
         templates = tuple(self._numbering)
-        template = np.array(self._templates, dtype=np.uint16)
-        first_aux = np.array(self._first_aux, dtype=np.uint32)
-        full_counts = np.array([len(t.full) for t in templates])[template]
-        full_before = np.cumsum(full_counts) - full_counts
-        full_aux = np.repeat(first_aux, full_counts)
-        for number, traced in enumerate(templates):
-            which = np.flatnonzero(template == number)
-            places = full_before[which][:, None] + np.arange(len(traced.full))
-            full_aux[places] += traced.full.astype(np.uint32)
+        table = np.zeros(len(self._templates), dtype=INSTANCE)
+        table["template"] = self._templates
+        table["first_row"] = self._first_rows
+        table["first_aux"] = self._first_aux
+        table["bits_start"] = starts([templates[t].external_bits for t in self._templates])
+        table["numbers_start"] = starts([templates[t].external_numbers for t in self._templates])
+        full_before = starts([len(templates[t].full) for t in self._templates])
+        table["first_value"] = self._inputs + full_before
+        full_aux = self._full_aux(table, full_before)
         numbers = np.array(self._external_numbers, dtype=np.int64)
-        is_input = numbers < 0
+        inputs, is_input = -1 - numbers, numbers < 0
         values = self._inputs + np.searchsorted(full_aux, numbers)
-        instances = Instances(
-            template=template,
-            first_row=np.array(self._first_rows, dtype=np.uint32),
-            first_aux=first_aux,
-            first_value=(self._inputs + full_before).astype(np.uint32),
-            bits_start=starts([templates[t].external_bits for t in self._templates]),
-            external_bits=np.concatenate([np.zeros(0, np.int64), *self._external_bits]).astype(np.uint32),
-            numbers_start=starts([templates[t].external_numbers for t in self._templates]),
-            external_numbers=np.where(is_input, -1 - numbers, self._inputs + numbers).astype(np.uint32),
-            external_values=np.where(is_input, -1 - numbers, values).astype(np.uint32),
-        )
         return Circuit(
             name=self._name,
             num_inputs=self._inputs,
             num_aux=self._aux,
             templates=templates,
-            instances=instances,
-            strands=(*self._strands, len(template)),
+            instances=Instances(
+                table=table,
+                external_bits=np.concatenate([np.zeros(0, np.int64), *self._external_bits]).astype(np.uint32),
+                external_numbers=np.where(is_input, inputs, self._inputs + numbers).astype(np.uint32),
+                external_values=np.where(is_input, inputs, values).astype(np.uint32),
+            ),
+            strands=(*self._strands, len(table)),
             full_aux=full_aux,
             sections=tuple(self._sections),
             section=np.array(self._section_of, dtype=np.int64),
         )
+
+    def _full_aux(self, table: NDArray[np.void], full_before: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Ascending, the aux variables that are no bits."""
+        counts = np.array([len(template.full) for template in self._numbering], dtype=np.int64)
+        full_aux = np.repeat(table["first_aux"], counts[table["template"]])
+        for template, number in self._numbering.items():
+            which = np.flatnonzero(table["template"] == number)
+            full_aux[full_before[which][:, None] + np.arange(len(template.full))] += template.full
+        return full_aux.astype(np.uint32)
 
 
 def starts(counts: Sequence[int]) -> NDArray[np.int64]:

@@ -20,17 +20,18 @@ from cuzk.kernels.serialize import COUNT_BYTES, TERM_BYTES, serialize_rows
 def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:
     """Of all rows; with `strands`, of the first so many strands only, without the rows of the inputs."""
     digest = sha256()
-    table = circuit.instances
+    table = circuit.instances.table
     coefficients = [field_array(template.values).view(np.uint8) for template in circuit.templates]
     longest = max(TERM_BYTES * len(t.slots) + COUNT_BYTES * len(t.ends) for t in circuit.templates)
     out = np.empty(longest, dtype=np.uint8)
     for i in range(circuit.strands[-1 if strands is None else strands]):
-        template = circuit.templates[table.template[i]]
+        number = table["template"][i]
+        template = circuit.templates[number]
         size = serialize_rows(
             template.ends,
             template.slots,
             template.coefficients,
-            coefficients[table.template[i]],
+            coefficients[number],
             variables_of(circuit, i),
             circuit.num_inputs,
             out,
@@ -43,15 +44,16 @@ def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:
 
 def variables_of(circuit: Circuit, i: int) -> NDArray[np.int64]:
     """(slots,) the variable of each slot of instance i."""
-    table = circuit.instances
-    template = circuit.templates[table.template[i]]
-    bits, numbers = table.bits_start[i], table.numbers_start[i]
-    own = circuit.num_inputs + int(table.first_aux[i])
+    externals = circuit.instances
+    number, _, first_aux, _, bits, numbers = externals.table[i].tolist()
+    template = circuit.templates[number]
+    own = circuit.num_inputs + first_aux
     return np.concatenate(
         [
             np.zeros(1, dtype=np.int64),
-            circuit.num_inputs + table.external_bits[bits : bits + template.external_bits].astype(np.int64),
-            table.external_numbers[numbers : numbers + template.external_numbers].astype(np.int64),
+            circuit.num_inputs
+            + externals.external_bits[bits : bits + template.external_bits].astype(np.int64),
+            externals.external_numbers[numbers : numbers + template.external_numbers].astype(np.int64),
             np.arange(own, own + template.aux),
         ]
     )

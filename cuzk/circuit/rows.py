@@ -63,14 +63,14 @@ def evaluate_side(
     def evaluate(task: tuple[int, int], out: FieldArray = out) -> None:
         evaluate_instances(templates, circuit.instances, *task, side, assignment.bits, assignment.values, out)
 
-    device.map(evaluate, tasks(circuit, 0, len(circuit.instances.template)))
+    device.map(evaluate, tasks(circuit, 0, len(circuit.instances.table)))
     return out
 
 
 def tasks(circuit: Circuit, begin: int, end: int, rows: int = ROWS_A_TASK) -> Iterator[tuple[int, int]]:
     """Ranges of instances that cover begin..end-1, of about so many rows each."""
-    first_row = circuit.instances.first_row
-    marks = np.arange(int(first_row[begin]), int(first_row[end - 1]) + 1, rows)[1:]
+    first_row = circuit.instances.table["first_row"]
+    marks = np.arange(first_row[begin], first_row[end - 1] + 1, rows)[1:]
     cuts = np.unique(np.searchsorted(first_row[begin:end], marks)) + begin
     return pairwise([begin, *(int(cut) for cut in cuts if begin < cut < end), end])
 
@@ -103,17 +103,19 @@ def transpose_side(device: CpuDevice, circuit: Circuit, lagrange: FieldArray, si
     own = out[circuit.num_inputs :]
     if side == A:
         out[: circuit.num_inputs] = lagrange[circuit.rows : circuit.num_constraints]
-    templates, table = flat_templates(circuit), circuit.instances
-    slots = (1 + templates.external_bits + templates.external_numbers)[table.template]
-    for begin, end in tasks(circuit, 0, len(table.template), ROWS_A_BATCH):
+    templates, instances = flat_templates(circuit), circuit.instances
+    slots = templates.table["first_own"][instances.table["template"]]
+    for begin, end in tasks(circuit, 0, len(slots), ROWS_A_BATCH):
         first = np.concatenate([[0], np.cumsum(slots[begin:end])])
         externals = np.zeros((int(first[-1]), 4), dtype=np.uint64)
 
         def transpose(task: tuple[int, int, int], into: FieldArray = externals) -> None:
             first_instance, end_instance, at = task
-            transpose_instances(templates, table, first_instance, end_instance, side, lagrange, own, into, at)
+            transpose_instances(
+                templates, instances, first_instance, end_instance, side, lagrange, own, into, at
+            )
 
         ranges = tasks(circuit, begin, end)
         device.map(transpose, [(low, high, int(first[low - begin])) for low, high in ranges])
-        add_externals(templates, table, begin, end, circuit.num_inputs, externals, out)
+        add_externals(templates, instances, begin, end, circuit.num_inputs, externals, out)
     return out

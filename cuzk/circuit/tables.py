@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit, starts
 from cuzk.circuit.r1cs import SIDES, Template
-from cuzk.kernels.instances import GENERAL, SIGN, Templates
+from cuzk.kernels.instances import GENERAL, SIGN, TEMPLATE, Templates
 from cuzk.kernels.modulus import FR
 
 FR_BYTES = 32
@@ -34,19 +34,22 @@ def flat_templates(circuit: Circuit) -> Templates:
     numbers = [template.witness.numbers for template in templates]
     term_starts = starts([len(slots) for _, slots, _ in programs])
     bounds = [program[0] + start for program, start in zip(programs, term_starts, strict=True)]
+    table = np.zeros(len(templates), dtype=TEMPLATE)
+    table["kind"] = [template.witness.kind for template in templates]
+    table["external_bits"] = [template.external_bits for template in templates]
+    table["first_own"] = [template.first_own_slot for template in templates]
+    table["aux"] = [template.aux for template in templates]
+    table["rows"] = [template.rows for template in templates]
+    table["positions_start"] = starts(table["aux"])
+    for name, parts in (("words", words), ("numbers", numbers)):
+        table[f"{name}_start"] = starts([len(part) for part in parts])
+        table[f"{name}_end"] = table[f"{name}_start"] + [len(part) for part in parts]
+    table["bounds_start"] = starts([len(part) for part in bounds])
     return Templates(
-        kind=np.array([template.witness.kind for template in templates]),
-        external_bits=np.array([template.external_bits for template in templates]),
-        external_numbers=np.array([template.external_numbers for template in templates]),
-        aux=np.array([template.aux for template in templates]),
-        rows=np.array([template.rows for template in templates]),
-        own_start=starts([template.aux for template in templates]),
+        table=table,
         full_position=np.concatenate([full_position(template) for template in templates]),
-        words_start=np.append(starts([len(part) for part in words]), sum(map(len, words))),
         words=np.concatenate(words),
-        numbers_start=np.append(starts([len(part) for part in numbers]), sum(map(len, numbers))),
         numbers=field_array([value * MONTGOMERY_RADIX % FR.p for part in numbers for value in part]),
-        bounds_start=starts([len(part) for part in bounds]),
         bounds=np.concatenate(bounds).astype(np.uint32),
         term_slots=np.concatenate([slots for _, slots, _ in programs]).astype(np.uint32),
         term_codes=np.concatenate([codes for _, _, codes in programs]).astype(np.int32),

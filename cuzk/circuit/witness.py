@@ -78,9 +78,9 @@ def place_free(circuit: Circuit, free: FreeValues, assignment: Assignment) -> No
             continue
         which = circuit.instances_of(number)
         free_bits = np.flatnonzero(template.aux_is_bit)
-        bits[circuit.instances.first_aux[which][:, None].astype(np.int64) + free_bits] = True
-        first_values = circuit.instances.first_value[which].astype(np.int64)
-        numbers[first_values[:, None] + np.arange(len(template.full))] = True
+        own = circuit.instances.table[which]
+        bits[own["first_aux"][:, None] + free_bits] = True
+        numbers[own["first_value"][:, None] + np.arange(len(template.full))] = True
     assert (numbers.sum(), bits.sum()) == (len(free.numbers), len(free.bits)), circuit.name
     assignment.values[numbers] = np.ascontiguousarray(free.numbers).view(np.uint64).reshape(-1, 4)
     assignment.bits[bits] = free.bits

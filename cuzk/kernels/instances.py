@@ -1,27 +1,43 @@
 """Templates and their instances as flat arrays: what every kernel of a circuit reads.
 
 Variables live in two arrays: `bits` (aux,) uint8, and `values` (inputs + full, 4) uint64, canonical, the
-inputs (ONE first) before the variables that are no bits. Within a template a variable is a *slot*: 0 is
-ONE, then the external bits, the external numbers, and the template's own variables.
+inputs (ONE first) before the variables that are no bits. Within a template a variable is a *slot*: 0 is ONE,
+then the external bits, the external numbers, and the template's own variables.
+
+What there is one of for each template or instance are records: a kernel with few arrays compiles faster.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.kernels.jit import jit
 
-I64 = NDArray[np.int64]
+
+def _record(*fields: str) -> np.dtype[Any]:
+    return np.dtype([(field, np.int64) for field in fields])
+
+
+TEMPLATE = _record(
+    "kind", "external_bits", "first_own", "aux", "rows",
+    "positions_start", "words_start", "words_end", "numbers_start", "numbers_end", "bounds_start",
+)  # fmt: skip
+"""One template: its witness kernel, counts, the first of its own slots, and where its tables are."""
+
+INSTANCE = _record("template", "first_row", "first_aux", "first_value", "bits_start", "numbers_start")
+"""One instance: its template, first row, first own variable (an aux index), the place in `values` of its
+first own number, and where its external bits and numbers begin."""
 
 
 class Templates(NamedTuple):
-    """One entry a template, and behind `*_start` the tables of all of them.
+    """The templates of a circuit and their tables, one after the other.
 
+    table          (templates,) TEMPLATE
     full_position  for each own variable its place among the template's own numbers, -1 for a bit
-    words          parameters of the witness kernels; `numbers` (n, 4) likewise, Montgomery form
+    words          uint64 parameters of the witness kernels; `numbers` (n, 4) likewise, Montgomery form
     bounds         six a row and one more: where its terms begin; for A, B, C first bits times +-2^k, then
                    the others
     term_slots     slot of each term
@@ -29,18 +45,10 @@ class Templates(NamedTuple):
     coefficients   (n, 4) canonical; `coefficients_mont` the same in Montgomery form
     """
 
-    kind: I64
-    external_bits: I64
-    external_numbers: I64
-    aux: I64
-    rows: I64
-    own_start: I64
+    table: NDArray[np.void]
     full_position: NDArray[np.int32]
-    words_start: I64
     words: NDArray[np.uint64]
-    numbers_start: I64
     numbers: NDArray[np.uint64]
-    bounds_start: I64
     bounds: NDArray[np.uint32]
     term_slots: NDArray[np.uint32]
     term_codes: NDArray[np.int32]
@@ -49,24 +57,16 @@ class Templates(NamedTuple):
 
 
 class Instances(NamedTuple):
-    """One entry an instance, in the circuit's order, and the external variables of all of them.
+    """The instances of a circuit in order, and the external variables of all of them.
 
-    template          which
-    first_row         row of its first constraint
-    first_aux         aux index of its first own variable
-    first_value       place in `values` of its first own number
-    bits_start        where in `external_bits` its external bits begin; those are aux indices
-    numbers_start     where in `external_numbers` and `external_values` its external numbers begin: as
-                      variables (inputs, then aux) and as places in `values`
+    table             (instances,) INSTANCE
+    external_bits     uint32 aux indices
+    external_numbers  uint32 variables: inputs, then aux
+    external_values   uint32, the same numbers as places in `values`
     """
 
-    template: NDArray[np.uint16]
-    first_row: NDArray[np.uint32]
-    first_aux: NDArray[np.uint32]
-    first_value: NDArray[np.uint32]
-    bits_start: I64
+    table: NDArray[np.void]
     external_bits: NDArray[np.uint32]
-    numbers_start: I64
     external_numbers: NDArray[np.uint32]
     external_values: NDArray[np.uint32]
 
@@ -76,22 +76,8 @@ GENERAL = 512
 
 
 @jit
-def value_place(templates, instances, i, slot):
-    """Where in `values` the number `slot` of instance i is."""
-    t = instances.template[i]
-    first_number = 1 + templates.external_bits[t]
-    first_own = first_number + templates.external_numbers[t]
-    if slot < first_own:
-        return np.int64(instances.external_values[instances.numbers_start[i] + slot - first_number])
-    position = templates.full_position[templates.own_start[t] + slot - first_own]
-    return np.int64(instances.first_value[i]) + position
-
-
-@jit
-def bit_place(templates, instances, i, slot):
-    """Where in `bits` the bit `slot` of instance i is; slot 0, ONE, has no place."""
-    t = instances.template[i]
-    if slot <= templates.external_bits[t]:
-        return np.int64(instances.external_bits[instances.bits_start[i] + slot - 1])
-    first_own = 1 + templates.external_bits[t] + templates.external_numbers[t]
-    return np.int64(instances.first_aux[i]) + slot - first_own
+def value_place(template, instance, external_values, full_position, slot):
+    """Where in `values` the number `slot` of an instance is."""
+    if slot < template.first_own:
+        return np.int64(external_values[instance.numbers_start + slot - 1 - template.external_bits])
+    return instance.first_value + full_position[template.positions_start + slot - template.first_own]

@@ -1,8 +1,7 @@
-"""Witness of a sequence of steps, each of which makes one variable: picks between numbers, ANDs and NORs of
-bits.
+"""Witness of a sequence of steps, each of which makes one variable: picks of numbers, ANDs and NORs of bits.
 
-A step is four words (operation, s, x, y), operands as slots: PICK gives number x if bit s is set, else
-number y; AND and NOR combine the bits s and x. The k-th step makes the template's k-th own variable.
+A step is four words (operation, s, x, y), operands as slots: PICK gives number x if bit s is set, else number
+y; AND and NOR combine the bits s and x. The k-th step makes the template's k-th own variable.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cuzk.kernels.field import FR, load, store
-from cuzk.kernels.instances import bit_place, value_place
+from cuzk.kernels.instances import value_place
 from cuzk.kernels.jit import jit
 
 PICK, AND, NOR = 0, 1, 2
@@ -18,18 +17,23 @@ STEP_WORDS = 4
 
 
 @jit
-def fill_steps(templates, instances, i, tables, bits, values):
-    """Fills the variables of instance i in `bits` and `values`, as `tables` says."""
-    first_aux = np.int64(instances.first_aux[i])
-    next_value = np.int64(instances.first_value[i])
-    for number in range(len(tables) // STEP_WORDS):
-        step = tables[number * STEP_WORDS : (number + 1) * STEP_WORDS]
-        s = bits[bit_place(templates, instances, i, np.int64(step[1]))]
-        x, y = np.int64(step[2]), np.int64(step[3])
-        if step[0] == PICK:
-            picked = value_place(templates, instances, i, x if s else y)
+def fill_steps(template, instance, steps, bit_places, external_values, full_position, bits, values):
+    """Fills the variables of one instance in `bits` and `values`."""
+    own = instance.first_aux - template.first_own
+    next_value = instance.first_value
+    for number in range(len(steps) // STEP_WORDS):
+        at = number * STEP_WORDS
+        operation, s, x, y = (
+            steps[at],
+            np.int64(steps[at + 1]),
+            np.int64(steps[at + 2]),
+            np.int64(steps[at + 3]),
+        )
+        bit = bits[bit_places[s - 1] if s < template.first_own else own + s]
+        if operation == PICK:
+            picked = value_place(template, instance, external_values, full_position, x if bit else y)
             store(FR, values, next_value, load(FR, values, picked))
             next_value += 1
         else:
-            t = bits[bit_place(templates, instances, i, x)]
-            bits[first_aux + number] = s & t if step[0] == AND else (1 - s) & (1 - t)
+            other = bits[bit_places[x - 1] if x < template.first_own else own + x]
+            bits[instance.first_aux + number] = bit & other if operation == AND else (1 - bit) & (1 - other)

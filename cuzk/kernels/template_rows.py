@@ -27,17 +27,13 @@ _MODULUS = np.array(FR_MODULUS.limbs(FR_MODULUS.p, 4, 64), dtype=np.uint64)
 
 
 @jit
-def gather_bits(templates, instances, i, bits, local):
-    """local[slot] = the bit in each slot of instance i; slot 0 is ONE, numbers' slots hold rubbish."""
-    t = instances.template[i]
+def gather_bits(template, instance, external_bits, bits, local):
+    """local[slot] = the bit in each slot of an instance; slot 0 is ONE, numbers' slots hold rubbish."""
     local[0] = 1
-    start = instances.bits_start[i]
-    for k in range(templates.external_bits[t]):
-        local[1 + k] = bits[instances.external_bits[start + k]]
-    first = np.int64(instances.first_aux[i])
-    first_own = 1 + templates.external_bits[t] + templates.external_numbers[t]
-    for k in range(templates.aux[t]):
-        local[first_own + k] = bits[first + k]
+    for k in range(template.external_bits):
+        local[1 + k] = bits[external_bits[instance.bits_start + k]]
+    for k in range(template.aux):
+        local[template.first_own + k] = bits[instance.first_aux + k]
 
 
 @jit
@@ -102,21 +98,19 @@ def subtract_modulus(row):
 
 
 @jit
-def add_others(templates, instances, i, begin, end, local, values, out, row):
+def add_others(templates, template, instance, external_values, begin, end, local, values, out, row):
     """out[row] += numbers times their coefficients, and bits times coefficients that are no powers of two."""
-    t = instances.template[i]
-    first_number = 1 + templates.external_bits[t]
-    first_own = first_number + templates.external_numbers[t]
+    own_positions = template.positions_start - template.first_own
     total = load(FR, out, row)
     for k in range(begin, end):
         slot, code = np.int64(templates.term_slots[k]), np.int64(templates.term_codes[k])
-        if slot < first_number or (
-            slot >= first_own and templates.full_position[templates.own_start[t] + slot - first_own] < 0
-        ):
+        is_own = slot >= template.first_own
+        if slot <= template.external_bits or (is_own and templates.full_position[own_positions + slot] < 0):
             if local[slot]:
                 total = total + load(FR, templates.coefficients, code - GENERAL)
             continue
-        value = load(FR, values, value_place(templates, instances, i, slot))
+        place = value_place(template, instance, external_values, templates.full_position, slot)
+        value = load(FR, values, place)
         if code == 0:
             total = total + value
         elif code == SIGN:
@@ -130,20 +124,17 @@ def add_others(templates, instances, i, begin, end, local, values, out, row):
 def evaluate_instances(templates, instances, begin, end, side, bits, values, out):
     """out[row] = the value of A (side 0), B (1) or C (2), canonical, for instances begin..end-1."""
     longest = 0
-    for t in range(len(templates.aux)):
-        slots = 1 + templates.external_bits[t] + templates.external_numbers[t] + templates.aux[t]
-        longest = max(longest, slots)
+    for t in range(len(templates.table)):
+        longest = max(longest, templates.table[t].first_own + templates.table[t].aux)
     local = np.zeros(longest, dtype=np.uint8)
     digits = np.zeros(DIGITS, dtype=np.int64)
     bounds, slots, codes = templates.bounds, templates.term_slots, templates.term_codes
     for i in range(begin, end):
-        t = instances.template[i]
-        if templates.rows[t] == 0:
-            continue
-        gather_bits(templates, instances, i, bits, local)
-        at = templates.bounds_start[t] + 2 * side
-        first_row = np.int64(instances.first_row[i])
-        for row in range(first_row, first_row + templates.rows[t]):
+        instance = instances.table[i]
+        template = templates.table[instance.template]
+        gather_bits(template, instance, instances.external_bits, bits, local)
+        at = template.bounds_start + 2 * side
+        for row in range(instance.first_row, instance.first_row + template.rows):
             first, middle, last = np.int64(bounds[at]), np.int64(bounds[at + 1]), np.int64(bounds[at + 2])
             at += BOUNDS_A_ROW
             if first < middle and codes[first] & EXPONENT_MASK >= NARROW:
@@ -151,7 +142,8 @@ def evaluate_instances(templates, instances, begin, end, side, bits, values, out
             else:
                 store_signed(narrow_sum(slots, codes, first, middle, local), out, row)
             if middle < last:
-                add_others(templates, instances, i, middle, last, local, values, out, row)
+                places = instances.external_values
+                add_others(templates, template, instance, places, middle, last, local, values, out, row)
 
 
 @jit
@@ -184,29 +176,28 @@ def transpose_instances(templates, instances, begin, end, side, lagrange, own, e
     externals_start on.
     """
     doublings = np.empty((EXPONENT_MASK + 1, 4), dtype=np.uint64)
+    bounds, slots, codes = templates.bounds, templates.term_slots, templates.term_codes
     for i in range(begin, end):
-        t = instances.template[i]
-        first_own = 1 + templates.external_bits[t] + templates.external_numbers[t]
-        own_shift = np.int64(instances.first_aux[i]) - first_own
-        for row in range(templates.rows[t]):
-            at = templates.bounds_start[t] + BOUNDS_A_ROW * row + 2 * side
-            first, middle, last = templates.bounds[at], templates.bounds[at + 1], templates.bounds[at + 2]
-            lagrange_row = np.int64(instances.first_row[i]) + row
+        instance = instances.table[i]
+        template = templates.table[instance.template]
+        at = template.bounds_start + 2 * side
+        for row in range(instance.first_row, instance.first_row + template.rows):
+            first, middle, last = np.int64(bounds[at]), np.int64(bounds[at + 1]), np.int64(bounds[at + 2])
+            at += BOUNDS_A_ROW
             if first < last:
-                top = templates.term_codes[first] & EXPONENT_MASK if first < middle else 0
-                double_up(doublings, lagrange, lagrange_row, top)
+                double_up(doublings, lagrange, row, codes[first] & EXPONENT_MASK if first < middle else 0)
             for k in range(first, last):
-                slot, code = np.int64(templates.term_slots[k]), np.int64(templates.term_codes[k])
+                slot, code = np.int64(slots[k]), np.int64(codes[k])
                 if code >= GENERAL:
                     term = load(FR, doublings, 0) * load(FR, templates.coefficients_mont, code - GENERAL)
                 else:
                     term = load(FR, doublings, code & EXPONENT_MASK)
-                negative = (code & SIGN) != 0 and code < GENERAL
-                if slot < first_own:
+                negative = SIGN <= code < GENERAL
+                if slot < template.first_own:
                     add_in_place(externals, externals_start + slot, term, negative)
                 else:
-                    add_in_place(own, own_shift + slot, term, negative)
-        externals_start += first_own
+                    add_in_place(own, instance.first_aux + slot - template.first_own, term, negative)
+        externals_start += template.first_own
 
 
 @jit
@@ -220,14 +211,15 @@ def add_externals(templates, instances, begin, end, num_inputs, externals, out):
     """out[variable] += what `transpose_instances` left in `externals` for instances begin..end-1."""
     at = 0
     for i in range(begin, end):
-        t = instances.template[i]
-        bits, numbers = templates.external_bits[t], templates.external_numbers[t]
-        add_in_place(out, 0, load(FR, externals, at), False)
-        at += 1
-        for k in range(instances.bits_start[i], instances.bits_start[i] + bits):
-            variable = num_inputs + np.int64(instances.external_bits[k])
+        instance = instances.table[i]
+        template = templates.table[instance.template]
+        for slot in range(template.first_own):
+            if slot == 0:
+                variable = 0
+            elif slot <= template.external_bits:
+                variable = num_inputs + np.int64(instances.external_bits[instance.bits_start + slot - 1])
+            else:
+                number = instance.numbers_start + slot - 1 - template.external_bits
+                variable = np.int64(instances.external_numbers[number])
             add_in_place(out, variable, load(FR, externals, at), False)
-            at += 1
-        for k in range(instances.numbers_start[i], instances.numbers_start[i] + numbers):
-            add_in_place(out, np.int64(instances.external_numbers[k]), load(FR, externals, at), False)
             at += 1

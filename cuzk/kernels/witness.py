@@ -20,25 +20,26 @@ external number is an input and becomes the second. PACK: the number is its own,
 def fill_instances(templates, instances, begin, end, bits, values):
     """Fills instances begin..end-1; what they read has been filled before."""
     for i in range(begin, end):
-        t = instances.template[i]
-        kind = templates.kind[t]
-        at_bit, at_value = np.int64(instances.first_aux[i]), np.int64(instances.first_value[i])
-        bits_start, numbers_start = instances.bits_start[i], instances.numbers_start[i]
-        bit_places = instances.external_bits[bits_start : bits_start + templates.external_bits[t]]
-        places = instances.external_values[numbers_start : numbers_start + templates.external_numbers[t]]
-        tables = templates.words[templates.words_start[t] : templates.words_start[t + 1]]
-        numbers = templates.numbers[templates.numbers_start[t] : templates.numbers_start[t + 1]]
+        instance = instances.table[i]
+        template = templates.table[instance.template]
+        kind, at_bit, at_value = template.kind, instance.first_aux, instance.first_value
+        start = instance.bits_start
+        bit_places = instances.external_bits[start : start + template.external_bits]
+        start = instance.numbers_start
+        places = instances.external_values[start : start + template.first_own - 1 - template.external_bits]
+        words = templates.words[template.words_start : template.words_end]
+        numbers = templates.numbers[template.numbers_start : template.numbers_end]
         if kind == SHA256_BLOCK:
-            fill_sha256_block(tables, bit_places, bits, at_bit)
+            fill_sha256_block(words, bit_places, bits, at_bit)
         elif kind == POSEIDON:
-            fill_poseidon(np.int64(tables[0]), np.int64(tables[1]), numbers, places, values, at_value)
+            fill_poseidon(np.int64(words[0]), np.int64(words[1]), numbers, places, values, at_value)
         elif kind == STEPS:
-            fill_steps(templates, instances, i, tables, bits, values)
+            external_values, position = instances.external_values, templates.full_position
+            fill_steps(template, instance, words, bit_places, external_values, position, bits, values)
         elif kind == TO_BITS:
-            fill_bits(values, places[0], bits, at_bit, templates.aux[t])
+            fill_bits(values, places[0], bits, at_bit, template.aux)
         elif kind == PACK:
-            target = np.int64(places[0]) if len(places) else at_value
-            pack_bits(bits, bit_places, values, target)
+            pack_bits(bits, bit_places, values, np.int64(places[0]) if len(places) else at_value)
         elif kind == COPY:
             store(FR, values, places[0], load(FR, values, places[1]))
         elif kind == ADD:

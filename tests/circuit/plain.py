@@ -47,7 +47,7 @@ def variables(circuit: Circuit, assignment: Assignment) -> list[int]:
 def matrix_rows(circuit: Circuit) -> list[list[dict[int, int]]]:
     """A, B, C of every row, each {variable: coefficient}, the inputs' rows included."""
     rows = []
-    for i, number in enumerate(circuit.instances.template):
+    for i, number in enumerate(circuit.instances.table["template"]):
         template, names = circuit.templates[number], variables_of(circuit, i)
         begin = 0
         sides = []

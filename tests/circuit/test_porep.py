@@ -74,7 +74,7 @@ def test_every_size_follows_the_closed_form(shape: SectorShape) -> None:
     count = shape.challenges
     assert (circuit.rows, circuit.num_aux) == (FIXED_ROWS + count * rows, FIXED_AUX + count * aux)
     assert circuit.num_inputs == 4 + 18 * count
-    starts = [int(circuit.instances.first_row[strand]) for strand in circuit.strands[1:-1]]
+    starts = [int(circuit.instances.table["first_row"][strand]) for strand in circuit.strands[1:-1]]
     assert starts == [FIXED_ROWS + k * rows for k in range(count)]
 
 
@@ -156,8 +156,8 @@ def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> Non
             "c_digest": list_digest(c),
             "public_inputs": [row.tobytes().hex() for row in assignment.inputs[1:]],
             "after_challenge_0": {
-                "constraints": int(circuit.instances.first_row[circuit.strands[2]]),
-                "aux": int(circuit.instances.first_aux[circuit.strands[2]]),
+                "constraints": int(circuit.instances.table["first_row"][circuit.strands[2]]),
+                "aux": int(circuit.instances.table["first_aux"][circuit.strands[2]]),
                 "r1cs_digest": r1cs_digest(circuit, strands=2),
             },
         } == expected

@@ -114,7 +114,7 @@ def test_transpose_does_not_depend_on_how_work_is_cut(
 
 @pytest.mark.parametrize("rows", [1, 100, 30000, 1 << 30])
 def test_tasks_cover_all_instances_once(path: tuple[Circuit, Assignment], rows: int) -> None:
-    count = len(path[0].instances.template)
+    count = len(path[0].instances.table)
     ranges = list(tasks(path[0], 2, count, rows))
     assert [i for begin, end in ranges for i in range(begin, end)] == list(range(2, count))
     assert all(begin < end for begin, end in ranges)
@@ -130,8 +130,8 @@ def test_first_unsatisfied_row_is_named(path: tuple[Circuit, Assignment]) -> Non
 
     assert first(assignment.bits) == (45384, "D path, root")
     flipped = assignment.bits.copy()
-    templates = [circuit.templates[number].name for number in circuit.instances.template]
-    flipped[circuit.instances.first_aux[templates.index("SHA-256 block")] + 20000] ^= 1
+    templates = [circuit.templates[number].name for number in circuit.instances.table["template"]]
+    flipped[circuit.instances.table["first_aux"][templates.index("SHA-256 block")] + 20000] ^= 1
     found = first(flipped)
     assert found is not None
     assert found[1].startswith("D path, level 0, SHA block 0, round ")
