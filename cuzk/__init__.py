@@ -1,6 +1,41 @@
 """cuzk: a Groth16 prover for Filecoin PoRep C2 in pure Python (Numba).
 
-Importing this package compiles nothing and loads no kernel; see docs/architecture.md for the floors of the house.
+Importing this package compiles nothing and loads no kernel: what it offers is loaded at its first use.
+docs/architecture.md draws the floors of the house.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cuzk.api import ProveResult, VerifyResult, prove, verify
+    from cuzk.parameters import fetch_parameters, generate_parameters, verify_parameters
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "ProveResult": "cuzk.api",
+    "VerifyResult": "cuzk.api",
+    "prove": "cuzk.api",
+    "verify": "cuzk.api",
+    "fetch_parameters": "cuzk.parameters",
+    "generate_parameters": "cuzk.parameters",
+    "verify_parameters": "cuzk.parameters",
+}
+__all__ = [
+    "ProveResult",
+    "VerifyResult",
+    "fetch_parameters",
+    "generate_parameters",
+    "prove",
+    "verify",
+    "verify_parameters",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -2,15 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ParameterError
 from cuzk.events import Notice, OnEvent, ignore, stage
 from cuzk.groth16.checked import CheckedFiles
 from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
-from cuzk.groth16.locate import search_folders
+from cuzk.groth16.generate import Trapdoors, generate
+from cuzk.groth16.locate import development_folder, find_parameters, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
+from cuzk.groth16.parameters import SECTIONS, open_parameters
+from cuzk.groth16.point_rows import PointRows
+from cuzk.groth16.qap import point_counts
+from cuzk.kernels.device.choose import choose_device
+from cuzk.warm_up import warm_up
 from cuzk.sector.shape import shape_of
+
+
+def generate_parameters(
+    sector_size: int,
+    *,
+    trapdoors: Sequence[int] | None = None,
+    out: Path | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    on_event: OnEvent = ignore,
+) -> list[Path]:
+    """Insecure development parameters for a sector size: the paths of .params, .vk and .meta.
+
+    trapdoors  alpha, beta, gamma, delta, tau; without them random ones, which are forgotten
+    out        the folder; without it cuzk's own for development parameters
+    """
+    shape = shape_of(sector_size)
+    secrets = Trapdoors.random() if trapdoors is None else Trapdoors.of(trapdoors)
+    machine = choose_device(device, threads)
+    warm_up(machine, on_event)
+    with stage(on_event, "circuit"):
+        circuit = porep_circuit(shape)
+    path = generate(
+        machine,
+        circuit,
+        secrets,
+        folder=out or development_folder(),
+        stem=shape.parameter_stem,
+        sector_bytes=sector_size,
+        given=trapdoors is not None,
+        on_event=on_event,
+    )
+    checked = CheckedFiles()
+    checked.points_are_good(path, as_of=checked.of(path))
+    return [path, path.with_suffix(".vk"), path.with_suffix(".meta")]
+
+
+def verify_parameters(
+    sector_size: int,
+    *,
+    params: Path | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    on_event: OnEvent = ignore,
+) -> Path:
+    """Check the parameters that a search finds for a sector size, whatever is remembered of them; their path.
+
+    Sizes against the circuit, the digest of a published file, every point on the curve and of order r.
+    """
+    shape = shape_of(sector_size)
+    machine = choose_device(device, threads)
+    found = find_parameters(shape.parameter_stem, sector_size=shape.name, explicit=params)
+    warm_up(machine, on_event)
+    with stage(on_event, "circuit"):
+        parameters = open_parameters(found.path, point_counts(porep_circuit(shape)))
+    checked = CheckedFiles()
+    known = checked.of(found.path)
+    entry = entry_of(found.path.name)
+    if entry is not None and not found.is_development:
+        with stage(on_event, "digest", unit="bytes") as progress:
+            checked.require_digest(found.path, entry, progress)
+    points = PointRows(machine, parameters, check_subgroup=True)
+    for section, _ in SECTIONS:
+        form = machine.g2 if section == "b_g2" else machine.g1
+        with stage(on_event, f"points {section}", total=parameters.counts.of(section), unit="points"):
+            points.decoded(section, form, spare=0)
+    checked.points_are_good(found.path, as_of=known)
+    return found.path
 
 
 def fetch_parameters(

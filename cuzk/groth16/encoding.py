@@ -66,6 +66,20 @@ def decompress_g2(data: bytes) -> G2Point:
     return _in_subgroup(_on_curve(G2Point.from_compressed_bytes_unchecked, data))
 
 
+def g1_of_coordinates(point: tuple[int, int] | None) -> G1Point:
+    """The point of affine coordinates, None for the identity. Raises PointError unless of order r."""
+    if point is None:
+        return G1Point.identity()
+    return decode_g1(b"".join(c.to_bytes(FQ_BYTES, "big") for c in point))
+
+
+def g2_of_coordinates(point: tuple[tuple[int, int], tuple[int, int]] | None) -> G2Point:
+    """The point of affine coordinates (c0, c1), None for the identity. Raises PointError unless of order r."""
+    if point is None:
+        return G2Point.identity()
+    return decode_g2(b"".join(c.to_bytes(FQ_BYTES, "big") for c0, c1 in point for c in (c1, c0)))
+
+
 def encode_g1(point: G1Point) -> bytes:
     """96 bytes, uncompressed."""
     return _mark_identity(point.to_xy_bytes_be())

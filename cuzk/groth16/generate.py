@@ -13,9 +13,9 @@ Source     bellperson, groth16/generator.rs: the same trapdoors give the same by
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -59,10 +59,14 @@ class Trapdoors:
             )
 
     @classmethod
+    def of(cls, values: Iterable[int]) -> Trapdoors:
+        """alpha, beta, gamma, delta, tau in this order."""
+        return cls(**dict(zip((field.name for field in fields(cls)), values, strict=True)))
+
+    @classmethod
     def random(cls) -> Trapdoors:
         """From the operating system's generator."""
-        values = (1 + secrets.randbelow(FR.p - 1) for _ in range(5))
-        return cls(**dict(zip(("alpha", "beta", "gamma", "delta", "tau"), values, strict=True)))
+        return cls.of(1 + secrets.randbelow(FR.p - 1) for _ in range(5))
 
 
 def generate(

@@ -1,0 +1,291 @@
+"""Proving and verifying a sector as a whole: what the command line does, for Python programs too."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.witness import assign
+from cuzk.errors import InputError, ProofError, UsageError
+from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
+from cuzk.groth16.checked import CheckedFiles
+from cuzk.groth16.locate import Found, find_parameters, find_verifying_key
+from cuzk.groth16.memory_plan import MemoryPlan, available_memory
+from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.point_rows import PointRows
+from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
+from cuzk.groth16.prove import Randomizers
+from cuzk.groth16.prove import prove as prove_partition
+from cuzk.groth16.qap import point_counts
+from cuzk.groth16.verify import Verifier
+from cuzk.kernels.device.choose import choose_device
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.modulus import FR
+from cuzk.warm_up import warm_up
+from cuzk.sector.c1 import parse_c1, read_c1
+from cuzk.sector.check import check_partition, check_statement
+from cuzk.sector.inputs import C1
+from cuzk.sector.public_inputs import public_inputs
+
+Source = str | os.PathLike[str] | bytes
+_MEMORY_ORIGIN = "the given bytes"
+_JOB_ID_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """Milliseconds by kind of work: waiting, parameters, witness and rows, transforms and sums."""
+
+    total_ms: int
+    queue_ms: int
+    srs_ms: int
+    synth_ms: int
+    gpu_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProveResult:
+    """A verified proof: 192 bytes for each of `partitions`, in this order."""
+
+    status: str
+    job_id: str
+    proof: bytes
+    partitions: tuple[int, ...]
+    timings: Timings
+    wall_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyResult:
+    """A proof held for `partitions` partitions."""
+
+    partitions: int
+    wall_ms: int
+
+
+def prove(
+    source: Source,
+    *,
+    params: Path | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    partitions: Sequence[int] | None = None,
+    insecure_rs: tuple[int, int] | None = None,
+    on_event: OnEvent = ignore,
+) -> ProveResult:
+    """Prove the sector of a Commit 1 output, all its partitions or some, and verify the proof.
+
+    source       path, or content, of lotus-bench's c1.json or of the document inside, gzipped or not
+    params       folder that is searched first for Groth16 parameters
+    device       auto, cpu, cpu:ifma, cpu:scalar
+    insecure_rs  fixes r and s of every proof: for tests, it breaks zero knowledge
+    Raises InputError, ParameterError, ResourceError, DeviceError, UsageError; ProofError if a proof fails its check.
+    """
+    clock = _Clock(on_event)
+    on_event = clock.hear
+    machine = _device(device, threads, on_event)
+    with stage(on_event, "read"):
+        c1 = _read(source)
+    chosen = _chosen(c1, partitions)
+    if insecure_rs is not None:
+        _require_randomizers(insecure_rs, on_event)
+    warm_up(machine, on_event)
+    with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
+        check_statement(c1)
+        for done, k in enumerate(chosen, start=1):
+            check_partition(c1, c1.partitions[k], machine)
+            progress(done, len(chosen))
+    with stage(on_event, "circuit"):
+        circuit = porep_circuit(c1.shape)
+    MemoryPlan.of(machine, circuit).require(available_memory())
+    proofs = _prove_all(machine, c1, circuit, chosen, params, insecure_rs, on_event)
+    proof = join_proofs(proofs)
+    return ProveResult(
+        status="COMPLETED",
+        job_id=_job_id(c1, chosen),
+        proof=proof,
+        partitions=chosen,
+        timings=clock.timings(),
+        wall_ms=clock.elapsed_ms(),
+    )
+
+
+def _prove_all(
+    device: CpuDevice,
+    c1: C1,
+    circuit: Circuit,
+    chosen: tuple[int, ...],
+    params: Path | None,
+    insecure_rs: tuple[int, int] | None,
+    on_event: OnEvent,
+) -> list[Proof]:
+    with stage(on_event, "parameters"):
+        found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
+        parameters = open_parameters(found.path, point_counts(circuit))
+    _warn_of_development(found, on_event)
+    checked = CheckedFiles()
+    known = checked.of(found.path)
+    if not known.points_checked:
+        on_event(Notice(level="info", text=f"first use of {found.path}: its points are checked, once"))
+    points = PointRows(device, parameters, check_subgroup=not known.points_checked)
+    proofs = []
+    for k in chosen:
+        label = "" if len(chosen) == 1 else f"partition {k}: "
+        on_partition = _labelled(on_event, label)
+        with stage(on_partition, "witness"):
+            public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+            assignment = assign(device, circuit, free_values(c1.shape, public, c1.partitions[k]))
+        randomizers = Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1])
+        proofs.append(
+            prove_partition(
+                device,
+                parameters,
+                points,
+                circuit,
+                assignment,
+                randomizers,
+                public_inputs=public_inputs(c1.statement, k),
+                on_event=on_partition,
+                where=f"{c1.origin}, partition {k}",
+            )
+        )
+        if points.all_checked():
+            checked.points_are_good(found.path, as_of=known)
+    return proofs
+
+
+def verify(
+    source: Source, proof: Source, *, params: Path | None = None, on_event: OnEvent = ignore
+) -> VerifyResult:
+    """Check a whole sector's proof against its Commit 1 output.
+
+    proof   path, or content, of 192 bytes a partition, raw or as hexadecimal digits
+    Raises ProofError when the proof does not hold; InputError when it is no proof; the rest as `prove`.
+    """
+    clock = _Clock(on_event)
+    with stage(on_event, "read"):
+        c1 = _read(source)
+        check_statement(c1)
+        proofs = split_proofs(_proof_bytes(proof))
+    count = c1.registered_proof.partitions
+    if len(proofs) != count:
+        raise InputError(
+            f"a proof of {c1.registered_proof.name} has {count} partitions of {PROOF_BYTES} bytes, not {len(proofs)}",
+            next="give the proof of all partitions, exactly as it was written",
+        )
+    with stage(on_event, "parameters"):
+        found = find_verifying_key(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
+        verifier = Verifier(found.key)
+    _warn_of_development(found, on_event)
+    with stage(on_event, "verify"):
+        inputs = [public_inputs(c1.statement, k) for k in range(count)]
+        if not verifier.verify_partitions(inputs, proofs):
+            bad = [k for k in range(count) if not verifier.verify_partition(inputs[k], proofs[k])]
+            raise ProofError(
+                "the proof does not hold for this sector under this verifying key",
+                where=f"partition {', '.join(map(str, bad))}",
+                next=f"check that C1, proof and {found.path} belong together",
+            )
+    return VerifyResult(partitions=count, wall_ms=clock.elapsed_ms())
+
+
+class _Clock:
+    """Passes events on and adds up what the stages took."""
+
+    _SYNTHESIS = ("witness", "rows", "circuit")
+    _PARAMETERS = ("parameters",)
+    _DEVICE = ("transforms", "sum h", "sum l", "sum a", "sum b_g1", "sum b_g2")
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event = on_event
+        self._begin = time.perf_counter()
+        self._seconds: dict[str, float] = {}
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, StageDone):
+            kind = event.name.rpartition(": ")[2]
+            self._seconds[kind] = self._seconds.get(kind, 0.0) + event.seconds
+        self._on_event(event)
+
+    def elapsed_ms(self) -> int:
+        return round((time.perf_counter() - self._begin) * 1000)
+
+    def timings(self) -> Timings:
+        return Timings(
+            total_ms=self.elapsed_ms(),
+            queue_ms=0,
+            srs_ms=self._sum_ms(self._PARAMETERS),
+            synth_ms=self._sum_ms(self._SYNTHESIS),
+            gpu_ms=self._sum_ms(self._DEVICE),
+        )
+
+    def _sum_ms(self, kinds: tuple[str, ...]) -> int:
+        return round(sum(self._seconds.get(kind, 0.0) for kind in kinds) * 1000)
+
+
+def _labelled(on_event: OnEvent, label: str) -> OnEvent:
+    """Puts the partition's name before the names of its stages."""
+    if not label:
+        return on_event
+    return lambda event: on_event(
+        event if isinstance(event, Notice) else replace(event, name=label + event.name)
+    )
+
+
+def _device(name: str, threads: int | None, on_event: OnEvent) -> CpuDevice:
+    device = choose_device(name, threads)
+    if name == "auto":
+        on_event(Notice(level="info", text=f"no GPU target in this version: computing on {device.name}"))
+    return device
+
+
+def _read(source: Source) -> C1:
+    return parse_c1(source, origin=_MEMORY_ORIGIN) if isinstance(source, bytes) else read_c1(Path(source))
+
+
+def _chosen(c1: C1, partitions: Sequence[int] | None) -> tuple[int, ...]:
+    count = len(c1.partitions)
+    chosen = tuple(range(count)) if partitions is None else tuple(sorted(set(partitions)))
+    if not chosen or not all(0 <= k < count for k in chosen):
+        raise UsageError(
+            f"there is no partition {', '.join(str(k) for k in chosen if not 0 <= k < count) or 'in an empty list'}",
+            where=c1.origin,
+            next=f"partitions are 0 to {count - 1}",
+        )
+    return chosen
+
+
+def _require_randomizers(rs: tuple[int, int], on_event: OnEvent) -> None:
+    if not all(0 <= value < FR.p for value in rs):
+        raise UsageError("R and S must be in [0, r)", where="--insecure-rs", next="give two smaller integers")
+    on_event(
+        Notice(
+            level="warning",
+            text="INSECURE: the randomness of this proof is fixed. It is not zero-knowledge and can leak the sector's data",
+        )
+    )
+
+
+def _warn_of_development(found: Found, on_event: OnEvent) -> None:
+    if found.is_development:
+        on_event(
+            Notice(
+                level="warning",
+                text=f"{found.path} are development parameters: no network accepts proofs made with them",
+            )
+        )
+
+
+def _job_id(c1: C1, chosen: tuple[int, ...]) -> str:
+    """The same for the same work: a digest of the statement and the partitions."""
+    statement = c1.statement
+    digest = hashlib.sha256(statement.registered_proof.name.encode())
+    for part in (statement.replica_id, statement.comm_d, statement.comm_r, statement.seed, repr(chosen).encode()):
+        digest.update(part)
+    return digest.hexdigest()[:_JOB_ID_DIGITS]

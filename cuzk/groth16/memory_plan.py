@@ -1,0 +1,93 @@
+"""How much memory a proof will take, worked out before it begins, and refused when the machine has less."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuzk.circuit.builder import Circuit
+from cuzk.errors import ResourceError
+from cuzk.groth16.qap import domain_log2, point_counts
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.msm import scratch_rows
+from cuzk.kernels.points import padded
+from cuzk.units import format_size
+
+_SCALAR_BYTES = 32
+_WORD_BYTES = 8
+_SORT_BYTES_A_POINT = 4 + 4  # a code of the sort and an index of the point, for each thread
+_DIGIT_BYTES_A_POINT = 2 * 16  # 16-bit digits of up to 16 windows
+_PROCESS_BYTES = 400 << 20  # interpreter, compiler and compiled kernels, measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """Bytes by purpose. `transforms` and `sums` do not overlap in time; the rest stays."""
+
+    process: int
+    witness: int
+    transforms: int
+    sums: int
+
+    @classmethod
+    def of(cls, device: CpuDevice, circuit: Circuit) -> MemoryPlan:
+        """The plan of one partition after another."""
+        counts, m = point_counts(circuit), 1 << domain_log2(circuit)
+        rows = max(
+            (padded(n) + scratch_rows(device, form, n)) * 2 * form.words * _WORD_BYTES
+            for form, n in ((device.g1, max(counts.h, counts.l)), (device.g2, counts.b))
+        )
+        lists = counts.h * (_DIGIT_BYTES_A_POINT + _SORT_BYTES_A_POINT * device.threads)
+        return cls(
+            process=_PROCESS_BYTES,
+            witness=circuit.num_aux + _SCALAR_BYTES * len(circuit.full_aux),
+            transforms=4 * _SCALAR_BYTES * m,
+            sums=_SCALAR_BYTES * m + rows + lists,
+        )
+
+    @property
+    def peak(self) -> int:
+        return self.process + self.witness + max(self.transforms, self.sums)
+
+    def __str__(self) -> str:
+        parts = ("process", "witness", "transforms", "sums")
+        return ", ".join(f"{name} {format_size(getattr(self, name))}" for name in parts)
+
+    def require(self, available: int) -> None:
+        """Raises ResourceError with the plan when `available` bytes are too few."""
+        if self.peak > available:
+            raise ResourceError(
+                f"a proof takes {format_size(self.peak)} of memory ({self}), and {format_size(available)} are available",
+                next="free memory, or use a machine with more",
+            )
+
+
+def available_memory() -> int:
+    """Bytes that this process may still take: of the machine, its control group and its own limit."""
+    limits = [_of_machine(), *_of_control_group(), *_of_process()]
+    return max(0, min(limits))
+
+
+def _of_machine() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("/proc/meminfo has no MemAvailable")
+
+
+def _of_control_group() -> list[int]:
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        return [] if limit == "max" else [int(limit) - int((group / "memory.current").read_text())]
+    except (OSError, ValueError):
+        return []  # no control group of version 2 limits this process
+
+
+def _of_process() -> list[int]:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return []
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return [limit - pages * resource.getpagesize()]

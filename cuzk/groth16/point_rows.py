@@ -1,0 +1,75 @@
+"""The sections of a parameter file as point rows for kernels: decoded, checked, one at a time in one array.
+
+Every decoding checks that coordinates are canonical and points on the curve. Whether they lie in the subgroup of
+order r is checked once for a file, by random sums (`subset_sums`), and remembered by `checked`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.errors import ParameterError
+from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
+from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
+from cuzk.groth16.verifying_key import NEXT
+from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
+from cuzk.kernels.points import decode_points, degree_of, padded
+from cuzk.kernels.subset_sums import random_subset_sums
+from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
+
+
+class PointRows:
+    """Decodes the sections of one file, each into the place of the one before.
+
+    check_subgroup  also check that the points are of order r
+    """
+
+    def __init__(self, device: CpuDevice, parameters: ParameterFile, *, check_subgroup: bool) -> None:
+        self._device, self._parameters = device, parameters
+        self._check_subgroup = check_subgroup
+        self._words = aligned_empty(0, 1).reshape(-1)
+        self._checked: set[SectionName] = set()
+
+    def all_checked(self) -> bool:
+        """Whether the points of every section have been found good, subgroup included."""
+        return self._checked == {name for name, _ in SECTIONS}
+
+    def decoded(self, section: SectionName, form: Any, spare: int) -> NDArray[np.uint64]:
+        """Rows of the section's points and `spare` rows behind them; they hold until the next call.
+
+        Raises ParameterError with the number of a point that is bad.
+        """
+        encoded: NDArray[np.uint8] = getattr(self._parameters, section)
+        if self._check_subgroup:
+            spare = max(spare, subset_scratch_rows(self._device, form, len(encoded)))
+        rows = self._rows(padded(len(encoded)) + spare, 2 * form.words)
+        bad = decode_points(self._device, form, encoded, rows)
+        if bad is not None:
+            raise ParameterError(
+                f"the point {bad.reason}", where=f"{self._parameters.path}: {section}[{bad.index}]", next=NEXT
+            )
+        if self._check_subgroup and section not in self._checked:
+            self._require_subgroup(section, form, rows, len(encoded))
+            self._checked.add(section)
+        return rows
+
+    def _rows(self, count: int, words: int) -> NDArray[np.uint64]:
+        if len(self._words) < count * words:
+            self._words = aligned_empty(0, 1).reshape(-1)  # the smaller one goes before the larger one comes
+            self._words = aligned_empty(count * words, 1).reshape(-1)
+        return self._words[: count * words].reshape(count, words)
+
+    def _require_subgroup(self, section: SectionName, form: Any, rows: NDArray[np.uint64], count: int) -> None:
+        of_coordinates = g1_of_coordinates if degree_of(form) == 1 else g2_of_coordinates
+        for point in random_subset_sums(self._device, form, rows, count):
+            try:
+                of_coordinates(point)
+            except PointError as error:
+                raise ParameterError(
+                    "a point is on the curve, but outside the subgroup of order r",
+                    where=f"{self._parameters.path}: {section}",
+                    next=NEXT,
+                ) from error
