@@ -151,24 +151,25 @@ def _levels_below_root(form, zetas, scratch):  # type: ignore[no-untyped-def]
     blocks = _root_radix(len(zetas))
     size = len(zetas) // blocks
     while size > _LINES_IN_L1:
-        _radix4_level(form, zetas, scratch, blocks, blocks, 0, size)
+        _radix4_level(form, zetas, scratch, size, blocks, 2 * blocks)
         blocks, size = 4 * blocks, size // 4
     for block in range(blocks):
-        node, count, block_size = blocks + block, 1, size
+        node, end, block_size = blocks + block, blocks + block + 1, size
         while block_size > 1:
-            _radix4_level(form, zetas, scratch, node, count, block * size, block_size)
-            node, count, block_size = 4 * node, 4 * count, block_size // 4
+            _radix4_level(form, zetas, scratch, block_size, node, end)
+            node, end, block_size = 4 * node, 4 * end, block_size // 4
 
 
 @jit
-def _radix4_level(form, zetas, scratch, node, count, first, size):  # type: ignore[no-untyped-def]
-    """Two levels of `count` adjacent blocks of `size` lines, from node `node` and line `first` on."""
+def _radix4_level(form, zetas, scratch, size, node, end):  # type: ignore[no-untyped-def]
+    """Two levels of the blocks of `size` lines that are the nodes from `node` to `end`."""
     quarter = size // 4
-    for block in range(count):
-        zeta = load_same(form, zetas, node + block)
-        zeta_left = load_same(form, zetas, 2 * (node + block))
-        zeta_right = load_same(form, zetas, 2 * (node + block) + 1)
-        for i in range(first + block * size, first + block * size + quarter):
+    for block in range(node, end):
+        zeta = load_same(form, zetas, block)
+        zeta_left = load_same(form, zetas, 2 * block)
+        zeta_right = load_same(form, zetas, 2 * block + 1)
+        first = block * size - len(zetas)  # the first block of this level is node N / size
+        for i in range(first, first + quarter):
             a = unspill_loose(form, scratch, i, _BOUND)
             b = unspill_loose(form, scratch, i + quarter, _BOUND)
             c = unspill_loose(form, scratch, i + 2 * quarter, _BOUND) * zeta
