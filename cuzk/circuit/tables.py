@@ -40,7 +40,7 @@ def flat_templates(circuit: Circuit) -> Templates:
     table["first_own"] = [template.first_own_slot for template in templates]
     table["aux"] = [template.aux for template in templates]
     table["rows"] = [template.rows for template in templates]
-    table["positions_start"] = starts(table["aux"])
+    table["positions_start"] = starts([template.aux for template in templates])
     for name, parts in (("words", words), ("numbers", numbers)):
         table[f"{name}_start"] = starts([len(part) for part in parts])
         table[f"{name}_end"] = table[f"{name}_start"] + [len(part) for part in parts]

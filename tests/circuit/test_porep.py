@@ -161,3 +161,17 @@ def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> Non
                 "r1cs_digest": r1cs_digest(circuit, strands=2),
             },
         } == expected
+
+
+def test_no_instance_reads_a_variable_twice() -> None:
+    """Rows keep terms of different slots apart: two slots of one variable would make two terms of one."""
+    circuit = porep_circuit(shape_of(32 * GIB), challenges=1)
+    externals, table = circuit.instances, circuit.instances.table
+    for row in table:
+        template = circuit.templates[row["template"]]
+        bits = externals.external_bits[row["bits_start"] :][: template.external_bits]
+        numbers = externals.external_numbers[row["numbers_start"] :][: template.external_numbers]
+        assert len(set(bits.tolist())) == len(bits)
+        assert len(set(numbers.tolist())) == len(numbers)
+        own = circuit.num_inputs + row["first_aux"]
+        assert (bits < row["first_aux"]).all() and (numbers < own).all()
