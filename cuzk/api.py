@@ -27,7 +27,7 @@ from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import choose_device
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
-from cuzk.warm_up import warm_up
+from cuzk.warm_up import TO_PROVE, warm_up
 from cuzk.sector.c1 import parse_c1, read_c1
 from cuzk.sector.check import check_partition, check_statement
 from cuzk.sector.inputs import C1
@@ -95,7 +95,7 @@ def prove(
     chosen = _chosen(c1, partitions)
     if insecure_rs is not None:
         _require_randomizers(insecure_rs, on_event)
-    warm_up(machine, on_event)
+    warm_up(machine, TO_PROVE, on_event)
     with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
         check_statement(c1)
         for done, k in enumerate(chosen, start=1):
@@ -247,6 +247,23 @@ def _device(name: str, threads: int | None, on_event: OnEvent) -> CpuDevice:
 
 def _read(source: Source) -> C1:
     return parse_c1(source, origin=_MEMORY_ORIGIN) if isinstance(source, bytes) else read_c1(Path(source))
+
+
+def _proof_bytes(proof: Source) -> bytes:
+    """A proof's bytes, given raw or as hexadecimal digits, in memory or as a file."""
+    if isinstance(proof, bytes):
+        data = proof
+    else:
+        try:
+            data = Path(proof).read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"the proof cannot be read: {error.strerror}", where=os.fspath(proof), next="check the path"
+            ) from error
+    try:
+        return bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        return data  # raw: a compressed point begins with a byte that is no digit
 
 
 def _chosen(c1: C1, partitions: Sequence[int] | None) -> tuple[int, ...]:

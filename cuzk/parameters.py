@@ -17,7 +17,7 @@ from cuzk.groth16.parameters import SECTIONS, open_parameters
 from cuzk.groth16.point_rows import PointRows
 from cuzk.groth16.qap import point_counts
 from cuzk.kernels.device.choose import choose_device
-from cuzk.warm_up import warm_up
+from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, warm_up
 from cuzk.sector.shape import shape_of
 
 
@@ -38,7 +38,7 @@ def generate_parameters(
     shape = shape_of(sector_size)
     secrets = Trapdoors.random() if trapdoors is None else Trapdoors.of(trapdoors)
     machine = choose_device(device, threads)
-    warm_up(machine, on_event)
+    warm_up(machine, TO_GENERATE, on_event)
     with stage(on_event, "circuit"):
         circuit = porep_circuit(shape)
     path = generate(
@@ -71,7 +71,7 @@ def verify_parameters(
     shape = shape_of(sector_size)
     machine = choose_device(device, threads)
     found = find_parameters(shape.parameter_stem, sector_size=shape.name, explicit=params)
-    warm_up(machine, on_event)
+    warm_up(machine, TO_CHECK_POINTS, on_event)
     with stage(on_event, "circuit"):
         parameters = open_parameters(found.path, point_counts(porep_circuit(shape)))
     checked = CheckedFiles()

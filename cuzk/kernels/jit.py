@@ -47,6 +47,11 @@ def compiled_folder() -> Path:
     return _COMPILED_FOLDER
 
 
+def cache_is_writable() -> bool:
+    """Whether compiled code can be kept for the next process."""
+    return os.access(_COMPILED_FOLDER, os.W_OK)
+
+
 _COMPILED_FOLDER = cache_root() / f"compiled-{_sources_hash()}"
 
 
