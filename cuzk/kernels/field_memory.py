@@ -352,19 +352,38 @@ def prefetch(typingctx, form, array, codes, i):
     lanes = form.form.lanes
 
     def lower(context, builder, sig, args):
-        byte_pointer = ir.IntType(8).as_pointer()
-        function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, I32, I32, I32])
-        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
         index = _as_i64(context, builder, args[3], i)
         for row in _coded_rows(context, builder, codes, args[2], index, lanes):
             for line in range(_lines_a_row(form.form)):
                 column = ir.Constant(I64, line * _ALIGNMENT // 8)
-                pointer = word_pointer(context, builder, array, args[1], row, column)
-                hints = [ir.Constant(I32, v) for v in (0, 3, 1)]  # read, keep in all levels, data
-                builder.call(function, [builder.bitcast(pointer, byte_pointer), *hints])
+                _emit_prefetch(builder, word_pointer(context, builder, array, args[1], row, column))
         return context.get_dummy_value()
 
     return types.void(form, array, codes, i), lower
+
+
+@intrinsic
+def prefetch_rows(typingctx: Any, form: Any, array: Any, row: Any) -> Any:
+    """Ask for the cache lines that `load` or `store` at row `row` will touch; it may lie beyond the array."""
+    words = form.form.words * form.form.lanes
+    columns = [*range(0, words, _ALIGNMENT // 8), words - 1]  # arrays need not begin on a line: one line more
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        index = _as_i64(context, builder, args[2], row)
+        for column in columns:
+            place = ir.Constant(I64, column)
+            _emit_prefetch(builder, word_pointer(context, builder, array, args[1], index, place))
+        return context.get_dummy_value()
+
+    return types.void(form, array, row), lower
+
+
+def _emit_prefetch(builder: Any, pointer: Any) -> None:
+    byte_pointer = ir.IntType(8).as_pointer()
+    function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, I32, I32, I32])
+    function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+    hints = [ir.Constant(I32, v) for v in (0, 3, 1)]  # read, keep in all levels, data
+    builder.call(function, [builder.bitcast(pointer, byte_pointer), *hints])
 
 
 def _lines_a_row(form) -> int:

@@ -31,7 +31,7 @@ MAX_LINES_LOG2 = 16
 _BOUND = 33  # of values in scratch, see Ranges; a product below 2p is added to them, then 35p is the limit
 _LINES_IN_L1 = 64  # eight lanes: 20 KB
 _READ_AHEAD = 16  # lines of each part that are read before their butterflies, and asked for before that
-_WRITE_AHEAD = 8  # lines
+_WRITE_AHEAD = 16  # output lines that are asked for before their turn
 _EVEN_POWERS = 0x5555555555555555  # bits 0, 2, 4, ...
 
 Words = NDArray[np.uint64]
@@ -119,6 +119,7 @@ def _read_lines(  # type: ignore[no-untyped-def]
         prefetch_rows(form, source, row + _READ_AHEAD * line_step)
         x = load_apart(form, source, row, column_step)
         if len(times):
+            prefetch_rows(form, times, row + _READ_AHEAD * line_step)
             x = canonical(x * load_apart(form, times, row, column_step))
         spill_loose(form, scratch, line, x)
 
