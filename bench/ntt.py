@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bench.runner import Case, main
+from bench.runner import Case, label, main
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.modulus import FR, omega
 from cuzk.kernels.ntt import intt, ntt, quotient
@@ -47,7 +47,8 @@ def transform_case(device: CpuDevice, log2_n: int) -> Case:
         return integer(vector[_CHECKED_OUTPUT]) == at_point(coefficients, point)
 
     return Case(
-        name=f"ntt, {device.threads} threads, {device.lanes} lanes",
+        name="ntt",
+        device=label(device),
         n=n,
         prepare=prepare,
         run=lambda _: ntt(device, vector, scratch=scratch),
@@ -75,7 +76,8 @@ def quotient_case(device: CpuDevice, log2_n: int) -> Case:
         return (at_a * at_b - at_c - at_point(h, _POINT) * (pow(_POINT, n, R) - 1)) % R == 0
 
     return Case(
-        name=f"quotient, {device.threads} threads, {device.lanes} lanes",
+        name="quotient",
+        device=label(device),
         n=n,
         prepare=prepare,
         run=lambda _: quotient(device, *vectors),

@@ -1,7 +1,7 @@
 """What every benchmark shares: warm up, repeat, check, print a table, write the same facts as JSON.
 
-A benchmark yields `Case`s and hands them to `main`. Times are wall clock; the CPU time beside them shows when a
-busy machine, not the code, was measured: on two free cores it is close to twice the wall time.
+A benchmark yields `Case`s and hands them to `main`. Times are wall clock; the CPU time beside it, child processes
+included, shows when a busy machine, not the code, was measured: on two free cores it is close to twice the wall time.
 """
 
 from __future__ import annotations
@@ -10,19 +10,34 @@ import argparse
 import json
 import os
 import platform
+import resource
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import llvmlite
-import numba
-import numpy as np
+from bench.peers import Peer
+from cuzk.doctor import cpu_model
+from cuzk.units import format_size
+
+if TYPE_CHECKING:
+    from cuzk.kernels.device.cpu import CpuDevice
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("numba", "llvmlite", "numpy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """What a run tells of itself: seconds by stage, the most memory that it held."""
+
+    stages: Mapping[str, float]
+    peak_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,20 +48,28 @@ class Case:
     run      timed
     check    whether what `run` returned is right, against other code than the one measured; called once
     items    how many `unit`s a run works through, for the rate
+    limit    the rate in items/s that hardware allows, for the share of it that was reached; see `limit_of`
+    inside   the stages and the memory of a run, from what it returned
     """
 
     name: str
+    device: str
     n: int
     prepare: Callable[[], Any]
     run: Callable[[Any], Any]
     check: Callable[[Any], bool]
     items: int
     unit: str
+    limit: float | None = None
+    limit_of: str = ""
+    peer: Peer | None = None
+    inside: Callable[[Any], Inside] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     case: str
+    device: str
     n: int
     runs: int
     median_s: float
@@ -56,57 +79,90 @@ class Result:
     rate: float
     unit: str
     correct: bool
+    limit_share: float | None = None
+    limit_of: str = ""
+    peer: Peer | None = None
+    stages_s: Mapping[str, float] = field(default_factory=dict)
+    peak_bytes: int | None = None
+
+
+def label(device: CpuDevice) -> str:
+    """Kernels and threads: "cpu:ifma x2"."""
+    return f"{device.name} x{device.threads}"
 
 
 def measure(case: Case, warm_up: int, runs: int) -> Result:
-    correct = case.check(case.run(case.prepare()))
-    for _ in range(warm_up - 1):
-        case.run(case.prepare())
-    wall, cpu = [], []
-    for _ in range(runs):
+    """The first run is the checked one: a warm-up, unless there are none."""
+    wall, cpu, inside, correct = [], [], [], None
+    for number in range(-warm_up, runs):
         given = case.prepare()
-        cpu_start, start = time.process_time(), time.perf_counter()
-        case.run(given)
-        wall.append(time.perf_counter() - start)
-        cpu.append(time.process_time() - cpu_start)
-    p10, median, p90 = (float(q) for q in np.quantile(wall, [0.1, 0.5, 0.9]))
+        cpu_start, start = _cpu_seconds(), time.perf_counter()
+        returned = case.run(given)
+        took, took_cpu = time.perf_counter() - start, _cpu_seconds() - cpu_start
+        correct = case.check(returned) if correct is None else correct
+        if number >= 0:
+            wall.append(took)
+            cpu.append(took_cpu)
+            inside += [case.inside(returned)] if case.inside else []
+    p10, median, p90 = _quantiles(wall)
+    rate = case.items / median
     return Result(
         case=case.name,
+        device=case.device,
         n=case.n,
         runs=runs,
         median_s=median,
         p10_s=p10,
         p90_s=p90,
         best_cpu_s=min(cpu),
-        rate=case.items / median,
+        rate=rate,
         unit=f"{case.unit}/s",
-        correct=correct,
+        correct=bool(correct),
+        limit_share=rate / case.limit if case.limit else None,
+        limit_of=case.limit_of,
+        peer=case.peer,
+        stages_s=_stage_medians(inside),
+        peak_bytes=max((one.peak_bytes for one in inside), default=None),
     )
 
 
-def machine() -> dict[str, str | int]:
+def _cpu_seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _quantiles(values: list[float]) -> tuple[float, float, float]:
+    """10 %, 50 % and 90 %, between neighbours by proportion."""
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    tenths = statistics.quantiles(values, n=10, method="inclusive")
+    return tenths[0], tenths[4], tenths[8]
+
+
+def _stage_medians(inside: list[Inside]) -> dict[str, float]:
+    names = dict.fromkeys(name for one in inside for name in one.stages)
+    return {name: statistics.median(one.stages.get(name, 0.0) for one in inside) for name in names}
+
+
+def machine() -> dict[str, str | int | float]:
     """Where and with what the numbers were made."""
     return {
-        "cpu": _cpu_model(),
+        "cpu": _cpu(),
         "cpus": len(os.sched_getaffinity(0)),
         "load_before": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
-        "numba": numba.__version__,
-        "llvmlite": llvmlite.__version__,
-        "numpy": np.__version__,
+        **{name: metadata.version(name) for name in PACKAGES},
         "commit": _git("rev-parse", "--short", "HEAD"),
         "tree": "modified" if _git("status", "--porcelain", "--untracked-files=no") else "clean",
     }
 
 
-def _cpu_model() -> str:
+def _cpu() -> str:
     """The name alone says little of a virtual CPU: family and model are added."""
-    fields: dict[str, str] = {}
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines():
-        key, _, value = line.partition(":")
-        fields[key.strip()] = value.strip()
-    name = fields.get("model name", platform.machine())
-    return f"{name}, family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    name = cpu_model(lines) or platform.machine()
+    return f"{name}, family {facts.get('cpu family', '?')} model {facts.get('model', '?')}"
 
 
 def _git(*arguments: str) -> str:
@@ -118,42 +174,63 @@ def main(
     description: str,
     cases: Callable[[argparse.Namespace], Iterable[Case]],
     add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
+    *,
+    warm_up: int = 2,
+    runs: int = 10,
 ) -> None:
     """Run the cases that the options ask for. The exit code is 1 if any result was wrong."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--warm-up", type=int, default=2, metavar="RUNS")
-    parser.add_argument("--runs", type=int, default=10, metavar="RUNS")
+    parser.add_argument("--warm-up", type=int, default=warm_up, metavar="RUNS")
+    parser.add_argument("--runs", type=int, default=runs, metavar="RUNS")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table's facts here too")
     add_options(parser)
     options = parser.parse_args()
 
     facts, results = machine(), []
-    print(f"{'case':<28}{'n':>8}{'median':>11}{'p10-p90':>20}{'best CPU':>11}{'rate':>24}   check")
+    print(_HEAD)
     for case in cases(options):
         results.append(measure(case, options.warm_up, options.runs))
-        print(_line(results[-1]), flush=True)
-    print(
-        f"{facts['cpu']}, {facts['cpus']} CPUs, load before {facts['load_before']}; "
-        f"Python {facts['python']}, numba {facts['numba']}, commit {facts['commit']} {facts['tree']}; "
-        f"{options.warm_up} warm-up + {options.runs} runs"
-    )
+        print(_lines(results[-1]), flush=True)
+    print(_foot(facts, results, options))
     if options.json:
         report = {**facts, "warm_up": options.warm_up, "results": [asdict(result) for result in results]}
         options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     sys.exit(0 if all(result.correct for result in results) else 1)
 
 
-def _line(result: Result) -> str:
+_HEAD = (
+    f"{'case':<26}{'device':<14}{'n':>8}{'median':>10}{'p10-p90':>18}{'CPU':>10}{'rate':>22}{'limit':>7}"
+    f"{'peer':>22}  check"
+)
+
+
+def _lines(result: Result) -> str:
     spread = f"{_seconds(result.p10_s)}-{_seconds(result.p90_s)}"
-    return (
-        f"{result.case:<28}{_size(result.n):>8}{_seconds(result.median_s):>11}{spread:>20}"
-        f"{_seconds(result.best_cpu_s):>11}{_quantity(result.rate) + ' ' + result.unit:>24}"
-        f"   {'ok' if result.correct else 'WRONG'}"
+    limit = f"{result.limit_share:.0%}" if result.limit_share else ""
+    peer = f"{result.peer.name} {result.peer.time(result.n)}" if result.peer else ""
+    line = (
+        f"{result.case:<26}{result.device:<14}{_size(result.n):>8}{_seconds(result.median_s):>10}{spread:>18}"
+        f"{_seconds(result.best_cpu_s):>10}{_quantity(result.rate) + result.unit:>22}{limit:>7}{peer:>22}"
+        f"  {'ok' if result.correct else 'WRONG'}"
     )
+    stages = [f"  {name:<46}{_seconds(seconds):>10}" for name, seconds in result.stages_s.items()]
+    memory = [f"  {'peak memory':<46}{format_size(result.peak_bytes):>10}"] if result.peak_bytes else []
+    return "\n".join([line, *stages, *memory])
+
+
+def _foot(facts: Mapping[str, object], results: list[Result], options: argparse.Namespace) -> str:
+    versions = ", ".join(f"{name} {facts[name]}" for name in PACKAGES)
+    notes = {f"limit: {result.limit_of}": None for result in results if result.limit_of}
+    notes |= {f"{result.peer.name}: {result.peer.source}": None for result in results if result.peer}
+    return "\n".join([
+        f"{facts['cpu']}, {facts['cpus']} CPUs, load before {facts['load_before']}; Python {facts['python']}, {versions}; "
+        f"commit {facts['commit']} {facts['tree']}; {options.warm_up} warm-up + {options.runs} runs",
+        *notes,
+    ])  # fmt: skip
 
 
 def _size(n: int) -> str:
-    return f"2^{n.bit_length() - 1}" if n & (n - 1) == 0 < n else str(n)
+    return f"2^{n.bit_length() - 1}" if n & (n - 1) == 0 < n and n > 8 else str(n)
 
 
 def _seconds(value: float) -> str:
@@ -166,5 +243,5 @@ def _seconds(value: float) -> str:
 def _quantity(value: float) -> str:
     for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= scale:
-            return f"{value / scale:.3g} {prefix}"
+            return f"{value / scale:.3g} {prefix} "
     return f"{value:.3g} "
