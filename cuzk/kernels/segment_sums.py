@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuzk.kernels.batch_add import batch_add, batch_add_complete
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
@@ -85,12 +86,18 @@ def add_segments(
 
     rows     (n, 2 * words): points, then scratch; no point is the identity
     codes    (k,) uint32; offsets (segments + 1,) uint32, ascending
-    sums     (segments,) uint32 codes, EMPTY for nothing yet; a sum is either a point below the workspaces as it is
-             or lies in row sums_row + s
+    sums     (segments,) uint32 codes, EMPTY for nothing yet. The sum of a single point below the workspaces
+             is that point's code; other sums are put into row sums_row + s
     """
     _add_segments(
         form, rows, codes, offsets, sums, sums_row, workspace.scratch_row, workspace.work, workspace.products
     )
+
+
+def identities(rows: Rows, index: Codes) -> NDArray[np.intp]:
+    """Positions in `index` of rows (0, 0). One word is read of nearly all others."""
+    suspects = np.flatnonzero(rows[index, 0] == 0)
+    return suspects[~rows[index[suspects]].any(axis=1)]
 
 
 @jit
@@ -162,22 +169,13 @@ def _pair_up(rows, segments, sums, sums_row, scratch_row, out_row, work):  # typ
 
 @jit
 def _close(rows, code, segment, sums, sums_row, scratch_row):  # type: ignore[no-untyped-def]
-    """Keep the sum of a segment: in the row of its own if it lies among the results, which the next chunk reuses."""
+    """Keep the sum of a segment, in a row of its own if it lies where the next chunk's results will."""
     row = np.int64(code) >> 1
     if row < scratch_row:
         sums[segment] = code
-    elif is_identity(rows, row):
-        sums[segment] = EMPTY
-    else:
-        for i in range(rows.shape[1]):
-            rows[sums_row + segment, i] = rows[row, i]
-        sums[segment] = (sums_row + segment) << 1
-
-
-@jit
-def is_identity(rows, row):  # type: ignore[no-untyped-def]
-    """Whether the row is (0, 0). One word is read of nearly all others."""
+        return
+    any_bit = np.uint64(0)
     for i in range(rows.shape[1]):
-        if rows[row, i] != 0:
-            return False
-    return True
+        any_bit |= rows[row, i]
+        rows[sums_row + segment, i] = rows[row, i]
+    sums[segment] = (sums_row + segment) << 1 if any_bit else EMPTY

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from cuzk.kernels import msm as full_msm
 from cuzk.kernels.curve import Curve, Point
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kernels.jit import jit
-from cuzk.kernels.segment_sums import Workspaces, add_segments, is_identity, workspace_rows
+from cuzk.kernels.segment_sums import Workspaces, add_segments, identities, workspace_rows
 from cuzk.kernels.xyzz import EMPTY, ROWS_READ_PAST, Codes, Form, Rows, curve_of, horner
 
 SEGMENT = 64
@@ -56,7 +55,7 @@ def selected_sum(device: CpuDevice, form: Form, rows: Rows, bits: NDArray[np.uin
     results = np.full((len(blocks), 1), EMPTY, np.uint32)
 
     def sum_block(k: int) -> None:
-        codes = _select(rows, bits, blocks[k].start, blocks[k].stop)  # 1
+        codes = _select(rows, bits, blocks[k])  # 1
         with workspaces.borrow() as workspace:  # 2
             row = workspace.sums_row
             while len(codes) > SEGMENT:
@@ -97,16 +96,9 @@ def _blocks(device: CpuDevice, n: int) -> list[range]:
     return [range(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-@jit
-def _select(rows, bits, start, stop):  # type: ignore[no-untyped-def]
-    """Codes of the rows whose bit is set, without identities."""
-    codes = np.empty(stop - start, np.uint32)
-    count = 0
-    for i in range(start, stop):  # no branch: half of all guesses on bits would be wrong
-        codes[count] = i << 1
-        count += bits[i] != 0
-    kept = 0
-    for k in range(count):
-        codes[kept] = codes[k]
-        kept += not is_identity(rows, codes[k] >> 1)
-    return codes[:kept]
+def _select(rows: Rows, bits: NDArray[np.uint8], block: range) -> Codes:
+    """Codes of the block's rows whose bit is set, without identities."""
+    index: Codes = (np.flatnonzero(bits[block.start : block.stop] != 0) + block.start).astype(np.uint32)
+    dead = identities(rows, index)
+    kept = np.delete(index, dead) if len(dead) else index
+    return kept << np.uint32(1)

@@ -17,8 +17,7 @@ import numpy as np
 
 from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kernels.msm import MAX_WINDOW, WindowPlan
-from cuzk.kernels.msm import _Windows as Windows
+from cuzk.kernels.msm import MAX_WINDOW, WindowPlan, Windows
 from cuzk.kernels.segment_sums import workspace_rows
 from cuzk.kernels.xyzz import EMPTY, ROWS_READ_PAST, Form, Rows, horner
 
