@@ -1,7 +1,8 @@
 """What every benchmark shares: warm up, repeat, check, print a table, write the same facts as JSON.
 
-A benchmark yields `Case`s and hands them to `main`. Times are wall clock; the CPU time beside it, child processes
-included, shows when a busy machine, not the code, was measured: on two free cores it is close to twice the wall time.
+A benchmark yields `Case`s and hands them to `main`. Times are wall clock; the CPU time beside it, child
+processes included, shows when a busy machine, not the code, was measured: on two free cores it is close to
+twice the wall time.
 """
 
 from __future__ import annotations
@@ -219,14 +220,12 @@ def _lines(result: Result) -> str:
 
 
 def _foot(facts: Mapping[str, object], results: list[Result], options: argparse.Namespace) -> str:
-    versions = ", ".join(f"{name} {facts[name]}" for name in PACKAGES)
+    versions = ", ".join(f"{name} {facts[name]}" for name in ("python", *PACKAGES))
     notes = {f"limit: {result.limit_of}": None for result in results if result.limit_of}
     notes |= {f"{result.peer.name}: {result.peer.source}": None for result in results if result.peer}
-    return "\n".join([
-        f"{facts['cpu']}, {facts['cpus']} CPUs, load before {facts['load_before']}; Python {facts['python']}, {versions}; "
-        f"commit {facts['commit']} {facts['tree']}; {options.warm_up} warm-up + {options.runs} runs",
-        *notes,
-    ])  # fmt: skip
+    machine_line = f"{facts['cpu']}, {facts['cpus']} CPUs, load before {facts['load_before']}; {versions}"
+    runs_line = f"commit {facts['commit']} {facts['tree']}, {options.warm_up} warm-up + {options.runs} runs"
+    return "\n".join([machine_line, runs_line, *notes])
 
 
 def _size(n: int) -> str:

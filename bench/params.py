@@ -1,0 +1,52 @@
+"""Development parameters for 2 KiB sectors, stage by stage: `python -m bench.params`.
+
+Each run is a fresh process that writes 1.1 GB to `.bench/`; kernels are compiled by the warm-up. Check: the SHA-256 of
+what bellperson made from the same trapdoors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import peers
+from bench.process import KEPT, SECTOR_BYTES, Finished, run_task, vectors
+from bench.runner import Case, main
+from cuzk.kernels.device.cpu import has_ifma
+
+FOLDER = KEPT / "generated"
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    devices = ["cpu:ifma", "cpu:scalar"] if has_ifma() else ["cpu:scalar"]
+    parser.add_argument("--device", nargs="+", default=devices, metavar="DEVICE")
+
+
+def cases(chosen: argparse.Namespace) -> Iterator[Case]:
+    expected = vectors()["params_2k"]
+    for device in chosen.device:
+        yield Case(
+            name="parameters, 2 KiB",
+            device=device,
+            n=SECTOR_BYTES,
+            prepare=lambda: shutil.rmtree(FOLDER, ignore_errors=True),
+            run=lambda _, device=device: run_task("generate", {"device": device, "out": str(FOLDER)}),
+            check=lambda done: sha256(Path(done.answer)) == expected["params_sha256"],
+            items=sum(expected["points"].values()),
+            unit="points",
+            peer=peers.GENERATION,
+            inside=lambda done: done.inside,
+        )
+    shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+if __name__ == "__main__":
+    main("Development parameters", cases, options, warm_up=1, runs=3)
