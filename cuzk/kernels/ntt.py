@@ -1,19 +1,20 @@
 """Number-theoretic transforms over Fr, and the quotient polynomial of a proof.
 
-    ntt    X_k = sum_j x_j omega^(jk)               values of a polynomial on the domain, omega = modulus.omega
-    intt   x_j = 1/n * sum_k X_k omega^(-jk)        its coefficients
+    ntt    X_k = sum_j x_j omega^(jk)             values of a polynomial on the domain, omega = modulus.omega
+    intt   x_j = 1/n * sum_k X_k omega^(-jk)      its coefficients
 
-Vectors are (n, 4) uint64, canonical; natural order in and out; n a power of two up to 2^32. Transforms are linear,
-so plain values stay plain: constants alone are in Montgomery form.
+Vectors are (n, 4) uint64, canonical; natural order in and out; n is a power of two up to 2^32. Transforms are
+linear, so plain values stay plain: constants alone are in Montgomery form.
 
 Two passes [Bai90] over n = N1*N2, as equal as can be. With j = j1*N2 + j2 and k = k1 + N1*k2,
 
     X_k = sum_j2 omega^(N1 j2 k2) * omega^(j2 k1) * sum_j1 omega^(N2 j1 k1) x_j
 
-1  the columns j2, N1 lines each, to scratch; line k1 is written times (omega^j2)^k1
-2  the rows k1 of scratch as columns, N2 lines each, to the vector; line k2 is written times scale * shift^(k1 + N1 k2),
-   geometric as well: here 1/n, and all that cosets need. The coefficients of A, the i-th times 7^i, are those of
-   A(7X), whose values on the domain are A's on the coset
+1  columns j2 of N1 lines each, to scratch; line k1 is written times (omega^j2)^k1
+2  the rows k1 of scratch as columns of N2 lines each, to the vector; line k2 is written times
+   scale * shift^(k1 + N1 k2), geometric as well: 1/n, and all that cosets need. The coefficients of A, the
+   i-th times 7^i, are those of A(7X), whose values on the domain are A's on the coset
+
 A pass is `ntt_cpu`; n = 2^22 takes 13 products a value. Below 64 values plain integers do.
 
 Reference  `ntt_textbook`, and the plain sums of the tests.
@@ -101,14 +102,14 @@ def to_coset(device: CpuDevice, vector: Words, *, scratch: Words | None = None) 
 def quotient(device: CpuDevice, a: Words, b: Words, c: Words | None = None) -> Words:
     """The n-1 coefficients of (A*B - C) / (X^n - 1), given the values of A, B, C on the domain.
 
-    a, b, c  (n, 4) canonical; they are overwritten. c=None means a*b, value by value
+    a, b, c  (n, 4) canonical, three arrays; they are overwritten. c=None means a*b, value by value
     returns  (n-1, 4) canonical: rows of a. The n-th coefficient, 0 whenever a*b = c holds, is dropped
 
     Six transforms: on the coset X^n - 1 is the constant t = 7^n - 1, so C need not be evaluated there: H's
-    coefficients are those of A*B/t, from the coset, less those of C/t. Memory: one vector more, without c two.
+    coefficients are those of A*B/t, from the coset, less those of C/t. Memory: a vector more, without c two.
     """
     log2_n = _log2(a)
-    assert a.shape == b.shape and (c is None or c.shape == a.shape)
+    assert a is not b and all(_log2(vector) == log2_n for vector in (b, c) if vector is not None)
     scratch = aligned_empty(len(a), 4)
     per_t = pow(pow(FR_GENERATOR, len(a), R) - 1, -1, R)
     of_c = Transform(log2_n, inverse=True, scale=per_t)
@@ -161,33 +162,35 @@ def _run_pass(device: CpuDevice, tables: PassTables, vectors: PassVectors) -> No
 
 @lru_cache(maxsize=16)
 def _tables(form: FieldForm, kind: Transform, product: bool) -> tuple[PassTables, PassTables]:
-    """The constants of both passes. A Montgomery product of plain inputs lacks a factor R, given back at the end."""
+    """The constants of both passes. A product of two plain inputs lacks a factor R, given back at the end."""
     n1 = 1 << (kind.log2_n // 2)
     n2 = kind.n // n1
-    assert n2 <= 1 << MAX_LINES_LOG2, kind
     scale = kind.whole_scale * (form.radix if product else 1) % R
-    first = PassTables(
-        zetas=limb_table(form, _zetas(pow(kind.root, n2, R), n1)),
-        start=_mont_rows(form, [1] * n2),
-        ratio=_mont_rows(form, powers(kind.root, n2)),
-        geometric=True,
-        order=_bit_reversed(n1),
-    )
-    second = PassTables(
-        zetas=limb_table(form, _zetas(pow(kind.root, n1, R), n2)),
-        start=_mont_rows(form, powers(kind.shift, n1, scale)),
-        ratio=_mont_rows(form, [pow(kind.shift, n1, R)] * n1),
-        geometric=kind.shift != 1,
-        order=_bit_reversed(n2),
-    )
+    starts = powers(kind.shift, n1, scale)
+    first = pass_tables(form, pow(kind.root, n2, R), n1, [1] * n2, powers(kind.root, n2))
+    second = pass_tables(form, pow(kind.root, n1, R), n2, starts, [pow(kind.shift, n1, R)] * n1)
     return first, second
+
+
+def pass_tables(
+    form: FieldForm, root: int, lines: int, start: Sequence[int], ratio: Sequence[int]
+) -> PassTables:
+    """Of a pass with transforms by `root`, of order `lines`; start and ratio: one for each column."""
+    assert lines <= 1 << MAX_LINES_LOG2, lines
+    return PassTables(
+        zetas=limb_table(form, _zetas(root, lines)),
+        start=_mont_rows(form, start),
+        ratio=_mont_rows(form, ratio),
+        geometric=any(step != 1 for step in ratio),
+        order=_bit_reversed(lines),
+    )
 
 
 def _zetas(root: int, size: int) -> list[int]:
     """The zetas of a transform of `size`, by heap number.
 
-    Node h stands for X^2k - zeta^2, its children for X^k - zeta and X^k + zeta. Their zetas are the roots of zeta
-    and -zeta, where -1 = root^(size/2): exponents are halved.
+    Node h stands for X^2k - zeta^2, its children for X^k - zeta and X^k + zeta. Their zetas are the square
+    roots of zeta and -zeta, where -1 = root^(size/2): exponents are halved.
     """
     table, exponents = powers(root, size), [0, 0]
     for node in range(2, size):
@@ -229,5 +232,6 @@ def _transform_small(kind: Transform, source: Words, times: Words, minus: Words,
 
 def _log2(vector: Words) -> int:
     n = len(vector)
-    assert vector.shape == (n, 4) and vector.flags.c_contiguous and n & (n - 1) == 0 < n, vector.shape
+    assert vector.shape == (n, 4) and n & (n - 1) == 0 < n, vector.shape
+    assert vector.flags.carray, vector.flags
     return n.bit_length() - 1
