@@ -101,4 +101,5 @@ def _select(rows: Rows, bits: NDArray[np.uint8], block: range) -> Codes:
     index: Codes = (np.flatnonzero(bits[block.start : block.stop] != 0) + block.start).astype(np.uint32)
     dead = identities(rows, index)
     kept = np.delete(index, dead) if len(dead) else index
-    return kept << np.uint32(1)
+    codes: Codes = kept << np.uint32(1)
+    return codes
