@@ -8,6 +8,9 @@ import pytest
 from hypothesis import settings
 
 import cuzk.kernels.jit  # noqa: F401  decides where compiled code lies, before a test moves the cache folder
+from cuzk.events import ignore
+from cuzk.kernels.device.cpu import CpuDevice, has_ifma
+from cuzk.warm_up import GROUPS, warm_up
 
 settings.register_profile("cuzk", deadline=None, print_blob=True)  # a first call compiles
 settings.load_profile("cuzk")
@@ -17,6 +20,13 @@ settings.load_profile("cuzk")
 def vectors() -> Path:
     """Upstream's own outputs; see the `origin` in each file."""
     return Path(__file__).parent / "vectors"
+
+
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """All kernels, compiled on all cores: one after another they take minutes when sources have changed."""
+    for lanes in (8, 1) if has_ifma() else (1,):
+        warm_up(CpuDevice(lanes=lanes), tuple(GROUPS), ignore)
 
 
 @pytest.fixture

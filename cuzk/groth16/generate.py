@@ -28,7 +28,7 @@ from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.groth16.verifying_key import VerifyingKey
-from cuzk.groth16.writer import ParameterWriter
+from cuzk.groth16.writer import ParameterWriter, prepare_folder
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fixed_base import FixedBase
 from cuzk.kernels.fr_vector import Vector, combine, from_integers, powers
@@ -82,15 +82,16 @@ def generate(
 ) -> Path:
     """Write `stem`.params, .vk, .meta and the development mark into `folder`; the path of .params.
 
-    given  whether the trapdoors were chosen by the user: then the mark may hold them; random ones are forgotten
+    given  whether the user chose the trapdoors: then the mark may hold them; random ones are forgotten
     Raises ResourceError when the disk has no room, UsageError when tau is a root of the domain.
     """
+    counts = point_counts(circuit)
+    prepare_folder(folder, counts)
     with stage(on_event, "values at tau"):
         values = _ValuesAtTau.of(device, circuit, trapdoors)
     with stage(on_event, "fixed-base table of G1"):
         g1 = FixedBase(device, device.g1, len(values.l) + values.m)
     key = _verifying_key(g1, values, trapdoors)
-    counts = point_counts(circuit)
     writer = ParameterWriter(
         folder,
         stem,

@@ -25,6 +25,15 @@ _SMALL_FILES_BYTES = 1 << 16
 """Room for `.vk`, `.meta` and the mark beside `.params`."""
 
 
+def prepare_folder(folder: Path, counts: PointCounts) -> None:
+    """The folder exists and has room for parameters of these counts. Raises ResourceError.
+
+    The writer asks when it begins; who has much to compute before that asks first.
+    """
+    make_folder(folder)
+    require_space(folder, counts.file_bytes + _SMALL_FILES_BYTES)
+
+
 class ParameterWriter:
     """Writes the parameters `stem` of one circuit into `folder`.
 
@@ -61,9 +70,7 @@ class ParameterWriter:
         self._todo = [(name, size, counts.of(name)) for name, size in SECTIONS]  # [0] is being written
 
     def __enter__(self) -> ParameterWriter:
-        folder = self.path.parent
-        make_folder(folder)
-        require_space(folder, self._counts.file_bytes + _SMALL_FILES_BYTES)
+        prepare_folder(self.path.parent, self._counts)
         temporary = temporary_beside(self.path)
         with writing(self.path):
             self._file = temporary.open("xb", buffering=0)

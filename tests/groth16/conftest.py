@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
+from cuzk.circuit.builder import Circuit
 from cuzk.groth16.encoding import encode_g1, encode_g2
+from cuzk.groth16.generate import Trapdoors, generate
 from cuzk.groth16.parameters import PointCounts
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.verifying_key import VerifyingKey
+from cuzk.kernels.device.cpu import CpuDevice, has_ifma
+from tests.toy_circuit import toy_circuit
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "porep"
 
@@ -90,3 +94,29 @@ def small_params(tmp_path: Path, small_key: VerifyingKey, small_sections: dict[s
         content += len(points).to_bytes(4, "big") + points.tobytes()
     path.write_bytes(content)
     return path
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(1, id="scalar"),
+        pytest.param(
+            8, id="ifma", marks=pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
+        ),
+    ],
+)
+def device(request: pytest.FixtureRequest, compiled: None) -> CpuDevice:
+    return CpuDevice(threads=2, lanes=request.param)
+
+
+@pytest.fixture(scope="session")
+def toy() -> Circuit:
+    return toy_circuit()
+
+
+@pytest.fixture(scope="session")
+def toy_params(device: CpuDevice, toy: Circuit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy circuit's parameters of the trapdoors 2, 3, 5, 7, 11."""
+    folder = tmp_path_factory.mktemp("toy")
+    trapdoors = Trapdoors.of([2, 3, 5, 7, 11])
+    return generate(device, toy, trapdoors, folder=folder, stem="toy", sector_bytes=0, given=True)
