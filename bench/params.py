@@ -1,7 +1,7 @@
 """Development parameters for 2 KiB sectors, stage by stage: `python -m bench.params`.
 
-Each run is a fresh process that writes 1.1 GB to `.bench/`; kernels are compiled by the warm-up. Check: the SHA-256 of
-what bellperson made from the same trapdoors.
+Each run is a fresh process that writes 1.1 GB to `.bench/`; kernels are compiled by the warm-up. Check: the
+SHA-256 of what bellperson made from the same trapdoors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import peers
-from bench.process import KEPT, SECTOR_BYTES, Finished, run_task, vectors
+from bench.process import KEPT, SECTOR_BYTES, run_task, vectors
 from bench.runner import Case, main
 from cuzk.kernels.device.cpu import has_ifma
 
@@ -44,8 +44,11 @@ def cases(chosen: argparse.Namespace) -> Iterator[Case]:
 
 
 def sha256(path: Path) -> str:
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while chunk := file.read(1 << 22):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Whole tasks in a fresh process each, as a user starts them: wall time from start to exit, stages, peak memory.
+"""Whole tasks in a fresh process each, as a user starts them: wall time to the exit, stages, peak memory.
 
-As a module it is that process: `python -m bench.process TASK ARGUMENTS` calls cuzk and prints as JSON what the
-runner wants to know.
+As a module it is that process: `python -m bench.process TASK ARGUMENTS` calls cuzk and prints as JSON what
+the runner wants to know.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """From a c1 file to a verified proof, 2 KiB: `python -m bench.prove`.
 
-Each run is a fresh process. *first start* has an empty cache folder: it compiles the kernels and checks the points of
-the parameters; *second start* is what every later proof takes. Check: upstream's proof of the same sector with the
-same parameters and randomness, byte for byte. Parameters are made once and kept in `.bench/parameters`.
+Each run is a fresh process. *first start* has an empty cache folder: it compiles the kernels and checks the
+points of the parameters; *second start* is what every later proof takes. Check: upstream's proof of the same
+sector with the same parameters and randomness, byte for byte. Parameters are made once and kept in
+`.bench/parameters`.
 """
 
 from __future__ import annotations
