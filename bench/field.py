@@ -29,7 +29,7 @@ from cuzk.kernels.fixed_base import FixedBase
 from cuzk.kernels.fr_vector import from_integers
 from cuzk.kernels.inverse import inverse
 from cuzk.kernels.jit import jit
-from cuzk.kernels.points import decode_points, degree_of, encode_block, encoded_bytes, padded
+from cuzk.kernels.points import decode_points, encode_block, encoded_bytes, padded
 
 CHAINS = 4
 ROUNDS = 1 << 15
@@ -154,7 +154,7 @@ def chain_case(
         """The first lane of the first chain, the last lane of the last."""
         before, after = elements(form, given), elements(form, values)
         places = ((0, CHAINS * form.lanes), (CHAINS * form.lanes - 1, -1))
-        p = base_of(form).modulus.p
+        p = form.base.modulus.p
         return all(after[x] == expected(before[x], before[y], p) for x, y in places)
 
     operations = CHAINS * form.lanes * ROUNDS
@@ -196,13 +196,9 @@ def inversion_case(device: CpuDevice) -> Case:
     )
 
 
-def base_of(form: Any) -> FieldForm:
-    return getattr(form, "base", form)
-
-
 def random_rows(form: Any, count: int) -> Any:
     """Canonical elements: the top word is kept below the modulus's."""
-    base, rng = base_of(form), random.Random(1)
+    base, rng = form.base, random.Random(1)
     rows = aligned_empty(count * form.words // base.words, base.words)
     for row in rows:
         row[:] = base.modulus.limbs(rng.randrange(base.modulus.p), base.words, word_bits(base))
@@ -211,7 +207,7 @@ def random_rows(form: Any, count: int) -> Any:
 
 def elements(form: Any, rows: Any) -> list[tuple[int, ...]]:
     """The plain elements whose Montgomery forms are in `rows`."""
-    base = base_of(form)
+    base = form.base
     p, r_inverse, width = base.modulus.p, pow(base.radix, -1, base.modulus.p), word_bits(base)
     numbers = [
         sum(int(word) << (width * i) for i, word in enumerate(row)) * r_inverse % p
@@ -230,7 +226,7 @@ def word_bits(base: FieldForm) -> int:
 
 
 def addition_case(name: str, device: CpuDevice, form: Any, table: int) -> Case:
-    curve = G1 if degree_of(form) == 1 else G2
+    curve = G1 if form.degree == 1 else G2
     rng = np.random.default_rng(1)
     scalars = from_integers([int(k) for k in rng.integers(1, 1 << 60, table)])
     encoded = np.empty((table, encoded_bytes(form)), np.uint8)
@@ -260,7 +256,7 @@ def addition_case(name: str, device: CpuDevice, form: Any, table: int) -> Case:
         check=check,
         items=BATCH,
         unit="additions",
-        limit=1 / (PRODUCTS_AN_ADDITION[degree_of(form)] * product_seconds(device.g1)),
+        limit=1 / (PRODUCTS_AN_ADDITION[form.degree] * product_seconds(device.g1)),
         limit_of="of an addition, its products in Fq alone at their rate in this run",
     )
 

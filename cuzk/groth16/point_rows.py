@@ -16,7 +16,7 @@ from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinat
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.verifying_key import NEXT
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
-from cuzk.kernels.points import decode_points, degree_of, padded
+from cuzk.kernels.points import decode_points, padded
 from cuzk.kernels.subset_sums import random_subset_sums
 from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
 
@@ -63,7 +63,7 @@ class PointRows:
         return self._words[: count * words].reshape(count, words)
 
     def _require_subgroup(self, section: SectionName, form: Any, rows: NDArray[np.uint64], count: int) -> None:
-        of_coordinates = g1_of_coordinates if degree_of(form) == 1 else g2_of_coordinates
+        of_coordinates = g1_of_coordinates if form.degree == 1 else g2_of_coordinates
         for point in random_subset_sums(self._device, form, rows, count):
             try:
                 of_coordinates(point)

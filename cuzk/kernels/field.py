@@ -1,13 +1,17 @@
-"""Functions on field values inside compiled code, for every form: constants, squares, reductions, masks, lanes.
+"""Field arithmetic inside compiled code: operators and functions on values, for every form and for Fq2.
 
-They are ordinary names to call from jitted code only; `field_type` has the types and operators, `field_memory` loads
-and stores. `fq2` adds the same names for the quadratic extension.
+    x, y = load(form, a, i), load(form, b, i)
+    store(form, out, i, canonical(sqr(x - y) * x))
+
+Each is one formula, `define`d once: run on types (`field_type`) it infers the result, run on emitted values it makes
+the code. The functions are ordinary names, to be called from jitted code only. Memory: `field_memory`.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -15,8 +19,8 @@ from numba.core import types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, overload
 
-from cuzk.kernels.codegen import radix52, radix64
-from cuzk.kernels.codegen.llvm import I64, LANES, VECTOR
+from cuzk.kernels.codegen import radix52
+from cuzk.kernels.codegen.llvm import I64, LANES, Radix52Llvm
 from cuzk.kernels.field_memory import (
     gather,
     load,
@@ -30,28 +34,181 @@ from cuzk.kernels.field_memory import (
 )
 from cuzk.kernels.field_type import (
     FQ,
+    FQ2,
+    FQ2_8,
     FQ8,
     FR,
     FR8,
     Element,
     FieldForm,
+    FieldValue,
     FormType,
+    Fq2,
     Mask,
-    as_carried,
-    carried_type,
-    emit_product,
-    machine,
-    pack_words,
-    product_type,
-    unpack_words,
+    PairFormulas,
 )
+from cuzk.kernels.lowering import eight_lanes, one_lane
 
 __all__ = [
-    "FQ", "FQ8", "FR", "FR8", "any_lane", "broadcast", "canonical", "carried", "first_lane", "from_mont", "from_words",
-    "gather", "is_zero", "lanes_of", "load", "load_at", "mask_bits", "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select",
-    "sign_mask", "sqr", "store", "store_at", "spill", "to_mont", "to_words",
-    "unspill", "words_of", "zero",
+    "FQ", "FQ2", "FQ2_8", "FQ8", "FR", "FR8", "any_lane", "broadcast", "canonical", "carried", "define", "first_lane",
+    "fq2", "from_mont", "from_words", "gather", "is_field", "is_zero", "lanes_of", "load", "load_at", "mask_bits",
+    "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select", "sign_mask", "spill", "sqr", "store",
+    "store_at", "to_mont", "to_words", "unspill", "words_of", "zero",
 ]  # fmt: skip
+
+
+# Values while code is emitted. They answer what their types answer, and emit code on the way.
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitted:
+    """A value of a prime field: its type, and its IR."""
+
+    builder: Any
+    type: Element
+    ir: Any
+
+    def _new(self, element: Element, value: Any) -> _Emitted:
+        return _Emitted(self.builder, element, value)
+
+    @property
+    def _form(self) -> FieldForm:
+        return self.type.form
+
+    @property
+    def _lowering(self) -> Any:
+        return self.type.form.lowering
+
+    def __add__(self, other: _Emitted) -> _Emitted:
+        return self._new(
+            self.type + other.type, self._lowering.add(self.builder, self._form, self.ir, other.ir)
+        )
+
+    def __sub__(self, other: _Emitted) -> _Emitted:
+        return self._new(
+            self.type - other.type, self._lowering.sub(self.builder, self._form, self.ir, other.ir)
+        )
+
+    def __mul__(self, other: _Emitted) -> _Emitted:
+        a, b = self.carried().ir, other.carried().ir
+        return self._new(self.type * other.type, self._lowering.product(self.builder, self._form, a, b))
+
+    def sqr(self) -> _Emitted:
+        value = self._lowering.product(self.builder, self._form, self.carried().ir, None)
+        return self._new(self.type.sqr(), value)
+
+    def carried(self) -> _Emitted:
+        return self._new(self.type.carried(), self._lowering.carried(self.builder, self.type, self.ir))
+
+    def canonical(self) -> _Emitted:
+        return self._new(self.type.canonical(), self._lowering.canonical(self.builder, self.type, self.ir))
+
+    def is_zero(self) -> _EmittedMask:
+        value = self._lowering.is_zero(self.builder, self._form, self.canonical().ir)
+        return _EmittedMask(self.builder, self.type.is_zero(), value)
+
+    def negate_where(self, mask: _EmittedMask) -> _Emitted:
+        value = self._lowering.negate_where(self.builder, self._form, mask.ir, self.ir)
+        return self._new(self.type.negate_where(mask.type), value)
+
+    def or_else(self, mask: _EmittedMask, other: _Emitted) -> _Emitted:
+        """This value where the mask is set, else the other."""
+        a, b = self.carried().ir, other.carried().ir
+        value = self._lowering.select(self.builder, self._form, mask.ir, a, b)
+        return self._new(self.type.or_else(mask.type, other.type), value)
+
+
+@dataclass(frozen=True, slots=True)
+class _EmittedMask:
+    builder: Any
+    type: Mask
+    ir: Any
+
+    def __and__(self, other: _EmittedMask) -> _EmittedMask:
+        return _EmittedMask(self.builder, self.type, self.builder.and_(self.ir, other.ir))
+
+    def __or__(self, other: _EmittedMask) -> _EmittedMask:
+        return _EmittedMask(self.builder, self.type, self.builder.or_(self.ir, other.ir))
+
+    def __invert__(self) -> _EmittedMask:
+        return _EmittedMask(self.builder, self.type, self.builder.not_(self.ir))
+
+
+@dataclass(frozen=True, slots=True)
+class _EmittedPair(PairFormulas):
+    """A value of Fq2."""
+
+    c0: _Emitted
+    c1: _Emitted
+
+    def pair(self, c0: _Emitted, c1: _Emitted) -> _EmittedPair:
+        return _EmittedPair(c0, c1)
+
+    @property
+    def ir(self) -> Any:
+        builder = self.c0.builder
+        value = ir.Constant(ir.LiteralStructType([self.c0.ir.type, self.c1.ir.type]), ir.Undefined)
+        return builder.insert_value(builder.insert_value(value, self.c0.ir, 0), self.c1.ir, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _EmittedForm:
+    builder: Any
+    form: Any
+
+    def constant(self, value: int) -> _Emitted:
+        form: FieldForm = self.form
+        return _Emitted(self.builder, Element(form), form.lowering.constant(self.builder, form, value))
+
+    def pair(self, c0: _Emitted, c1: _Emitted) -> _EmittedPair:
+        return _EmittedPair(c0, c1)
+
+    @property
+    def of_base(self) -> _EmittedForm:
+        return _EmittedForm(self.builder, self.form.base)
+
+
+def _emitted(builder: Any, value_type: Any, value: Any) -> Any:
+    if isinstance(value_type, FormType):
+        return _EmittedForm(builder, value_type.form)
+    if isinstance(value_type, Mask):
+        return _EmittedMask(builder, value_type, value)
+    if isinstance(value_type, Fq2):
+        parts = (
+            _Emitted(builder, part, builder.extract_value(value, i))
+            for i, part in enumerate((value_type.c0, value_type.c1))
+        )
+        return _EmittedPair(*parts)
+    return _Emitted(builder, value_type, value)
+
+
+def define(function: Any, *classes: type) -> Callable[[Any], Any]:
+    """Give `function` a meaning in compiled code, for arguments of these classes: the decorated formula."""
+
+    def register(formula: Any) -> Any:
+        class Formula(AbstractTemplate):  # type: ignore[misc]
+            def generic(self, args: Any, kws: Any) -> Any:
+                if len(args) != len(classes) or not all(map(isinstance, args, classes)):
+                    return None
+                return signature(formula(*args), *args)
+
+        infer_global(function)(Formula)
+
+        @lower_builtin(function, *classes)
+        def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return formula(*map(_emitted, [builder] * len(args), sig.args, args)).ir
+
+        return function
+
+    return register
+
+
+define(operator.add, FieldValue, FieldValue)(operator.add)
+define(operator.sub, FieldValue, FieldValue)(operator.sub)
+define(operator.mul, FieldValue, FieldValue)(operator.mul)
+define(operator.and_, Mask, Mask)(operator.and_)
+define(operator.or_, Mask, Mask)(operator.or_)
+define(operator.invert, Mask)(operator.invert)
 
 
 def sqr(x: Any) -> Any:
@@ -59,166 +216,14 @@ def sqr(x: Any) -> Any:
     raise NotImplementedError("called from compiled code only")
 
 
-@infer_global(sqr)
-class _Sqr(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], Element):
-            return signature(product_type(args[0], args[0]), *args)
-        return None
-
-
-@lower_builtin(sqr, Element)
-def _lower_sqr(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return emit_product(builder, sig.args, args)
-
-
-def _field_constant(value_of: Callable[[FieldForm], int]) -> Any:
-    """A function `f(form)` of compiled code that yields a constant: canonical, the same in every lane."""
-
-    @intrinsic
-    def constant(typingctx: Any, form: Any) -> Any:
-        if not (isinstance(form, FormType) and isinstance(form.form, FieldForm)):
-            return None
-        field: FieldForm = form.form
-        value = value_of(field) % field.modulus.p
-
-        def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            m = machine(builder, field)
-            if field.lanes == 1:
-                return m.const(value)
-            return pack_words(builder, radix52.constant(m, value, field.limbs), field)
-
-        return Element(field)(form), lower
-
-    return constant
-
-
-_zero = _field_constant(lambda form: 0)
-_one = _field_constant(lambda form: form.radix)
-_plain_one = _field_constant(lambda form: 1)
-_r_squared = _field_constant(lambda form: form.radix**2)
-r_cubed = _field_constant(lambda form: form.radix**3)
-
-
-def zero(form: Any) -> Any:
-    """0."""
-    raise NotImplementedError("called from compiled code only")
-
-
-def one(form: Any) -> Any:
-    """1 in Montgomery form."""
-    raise NotImplementedError("called from compiled code only")
-
-
-def is_field(form: types.Type) -> bool:
-    """Whether a typed argument is the form of a prime field (and not of an extension)."""
-    return isinstance(form, FormType) and isinstance(form.form, FieldForm)
-
-
-@overload(zero)
-def _overload_zero(form):
-    return (lambda form: _zero(form)) if is_field(form) else None
-
-
-@overload(one)
-def _overload_one(form):
-    return (lambda form: _one(form)) if is_field(form) else None
-
-
-@intrinsic
-def _carried(typingctx, x):
-    result = carried_type(x)
-
-    def lower(context, builder, sig, args):
-        if x.carried:
-            return args[0]
-        return pack_words(builder, as_carried(builder, x, args[0])[1], x.form)
-
-    return result(x), lower
-
-
-@intrinsic
-def _canonical(typingctx, x):
-    def lower(context, builder, sig, args):
-        if x.form.lanes == 1:
-            return args[0]
-        element, limbs = as_carried(builder, x, args[0])
-        limbs = radix52.canonical(machine(builder, x.form), limbs, element.high, x.form.modulus)
-        return pack_words(builder, limbs, x.form)
-
-    return Element(x.form)(x), lower
-
-
-def carried(x):
+def carried(x: Any) -> Any:
     """The same value with limbs carried, in [0, k*p): do it once where a sum enters several products."""
     raise NotImplementedError("called from compiled code only")
 
 
-def canonical(x):
-    """The same value in [0, p). Cost about a third of a product for each halving of the range."""
+def canonical(x: Any) -> Any:
+    """The same value in [0, p). Cost about a tenth of a product for each halving of the range."""
     raise NotImplementedError("called from compiled code only")
-
-
-@overload(carried)
-def _overload_carried(x):
-    return (lambda x: _carried(x)) if isinstance(x, Element) else None
-
-
-@overload(canonical)
-def _overload_canonical(x):
-    return (lambda x: _canonical(x)) if isinstance(x, Element) else None
-
-
-def to_mont(form, x):
-    """x*R for a plain x, canonical."""
-    raise NotImplementedError("called from compiled code only")
-
-
-def from_mont(form, x):
-    """x/R: a plain, canonical value."""
-    raise NotImplementedError("called from compiled code only")
-
-
-@overload(to_mont)
-def _overload_to_mont(form, x):
-    return (lambda form, x: _canonical(x * _r_squared(form))) if is_field(form) else None
-
-
-@overload(from_mont)
-def _overload_from_mont(form, x):
-    return (lambda form, x: _canonical(x * _plain_one(form))) if is_field(form) else None
-
-
-# Masks: one truth value a lane.
-
-
-@intrinsic
-def _is_zero(typingctx: Any, x: Any) -> Any:
-    assert x.carried and x.high == 1, x
-
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        if x.form.lanes == 1:
-            return builder.icmp_unsigned("==", args[0], ir.Constant(args[0].type, 0))
-        any_bit, *rest = unpack_words(builder, args[0], x.form)
-        for limb in rest:
-            any_bit = builder.or_(any_bit, limb)
-        return builder.icmp_unsigned("==", any_bit, ir.Constant(VECTOR, [0] * LANES))
-
-    return Mask(x.form.lanes)(x), lower
-
-
-@intrinsic
-def _select(typingctx: Any, mask: Any, a: Any, b: Any) -> Any:
-    assert a.carried and b.carried, (a, b)
-    form = a.form
-
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        if form.lanes == 1:
-            return builder.select(*args)
-        pairs = zip(unpack_words(builder, args[1], form), unpack_words(builder, args[2], form), strict=True)
-        return pack_words(builder, [builder.select(args[0], x, y) for x, y in pairs], form)
-
-    return Element(form, 0, max(a.high, b.high))(mask, a, b), lower
 
 
 def is_zero(x: Any) -> Any:
@@ -236,56 +241,124 @@ def negate_where(mask: Any, x: Any) -> Any:
     raise NotImplementedError("called from compiled code only")
 
 
-@overload(is_zero)
-def _overload_is_zero(x):
-    return (lambda x: _is_zero(_canonical(x))) if isinstance(x, Element) else None
+def zero(form: Any) -> Any:
+    """0."""
+    raise NotImplementedError("called from compiled code only")
 
 
-@overload(select)
-def _overload_select(mask, a, b):
-    return (lambda mask, a, b: _select(mask, _carried(a), _carried(b))) if isinstance(a, Element) else None
+def one(form: Any) -> Any:
+    """1 in Montgomery form."""
+    raise NotImplementedError("called from compiled code only")
 
 
-@intrinsic
-def _negate_where(typingctx: Any, mask: Any, x: Any) -> Any:
-    form, reach = x.form, max(x.low, x.high)
-    result = x if form.lanes == 1 else Element(form, reach, reach, carried=False)
-
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        if form.lanes == 1:
-            m = machine(builder, form)
-            return builder.select(args[0], radix64.sub_mod(m, m.const(0), args[1], form.modulus), args[1])
-        limbs = unpack_words(builder, args[1], form)
-        return pack_words(builder, [builder.select(args[0], builder.neg(w), w) for w in limbs], form)
-
-    return result(mask, x), lower
+def r_cubed(form: Any) -> Any:
+    """R^3 mod p, the factor that brings the inverse of a number x*R to x^-1 * R."""
+    raise NotImplementedError("called from compiled code only")
 
 
-@overload(negate_where)
-def _overload_negate_where(mask, x):
-    return (lambda mask, x: _negate_where(mask, x)) if isinstance(x, Element) else None
+def fq2(c0: Any, c1: Any) -> Any:
+    """c0 + c1*u."""
+    raise NotImplementedError("called from compiled code only")
+
+
+def to_mont(form: Any, x: Any) -> Any:
+    """x*R for a plain x, canonical."""
+    raise NotImplementedError("called from compiled code only")
+
+
+def from_mont(form: Any, x: Any) -> Any:
+    """x/R: a plain, canonical value."""
+    raise NotImplementedError("called from compiled code only")
+
+
+define(sqr, FieldValue)(lambda x: x.sqr())
+define(carried, FieldValue)(lambda x: x.carried())
+define(canonical, FieldValue)(lambda x: x.canonical())
+define(is_zero, FieldValue)(lambda x: x.is_zero())
+define(select, Mask, FieldValue, FieldValue)(lambda mask, a, b: a.or_else(mask, b))
+define(negate_where, Mask, FieldValue)(lambda mask, x: x.negate_where(mask))
+
+
+def _radix(form: Any, power: int) -> Any:
+    """R^power mod p as a constant of a prime field."""
+    return form.constant(form.form.radix**power % form.form.modulus.p)
+
+
+@define(zero, FormType)
+def _zero(form: Any) -> Any:
+    if form.form.degree == 1:
+        return form.constant(0)
+    return form.pair(form.of_base.constant(0), form.of_base.constant(0))
+
+
+@define(one, FormType)
+def _one(form: Any) -> Any:
+    if form.form.degree == 1:
+        return _radix(form, 1)
+    return form.pair(_radix(form.of_base, 1), form.of_base.constant(0))
+
+
+@define(r_cubed, FormType)
+def _r_cubed(form: Any) -> Any:
+    return _radix(form, 3)
+
+
+@define(fq2, Element, Element)
+def _fq2(c0: Any, c1: Any) -> Any:
+    return Fq2(c0, c1) if isinstance(c0, Element) else _EmittedPair(c0, c1)
+
+
+@define(to_mont, FormType, FieldValue)
+def _to_mont(form: Any, x: Any) -> Any:
+    if form.form.degree == 2:
+        return form.pair(_to_mont_component(form.of_base, x.c0), _to_mont_component(form.of_base, x.c1))
+    return _to_mont_component(form, x)
+
+
+def _to_mont_component(form: Any, x: Any) -> Any:
+    return (x * _radix(form, 2)).canonical()
+
+
+@define(from_mont, FormType, FieldValue)
+def _from_mont(form: Any, x: Any) -> Any:
+    if form.form.degree == 2:
+        return form.pair(
+            (x.c0 * form.of_base.constant(1)).canonical(), (x.c1 * form.of_base.constant(1)).canonical()
+        )
+    return (x * form.constant(1)).canonical()
+
+
+# Facts about a form, known at compile time.
 
 
 def lanes_of(form: Any) -> Any:
-    """Elements a value, known at compile time."""
+    """Elements a value."""
     raise NotImplementedError("called from compiled code only")
 
 
 def words_of(form: Any) -> Any:
-    """uint64 words of an element in memory, known at compile time."""
+    """uint64 words of an element in memory."""
     raise NotImplementedError("called from compiled code only")
 
 
-@overload(lanes_of)
-def _overload_lanes_of(form):
+@overload(lanes_of, inline="always")
+def _lanes_of(form):
     lanes = form.form.lanes
     return lambda form: lanes
 
 
-@overload(words_of)
-def _overload_words_of(form):
+@overload(words_of, inline="always")
+def _words_of(form):
     words = form.form.words
     return lambda form: words
+
+
+def is_field(form: types.Type) -> bool:
+    """Whether a typed argument is the form of a prime field (and not of an extension)."""
+    return isinstance(form, FormType) and form.form.degree == 1
+
+
+# Masks and lanes: what leaves the field.
 
 
 @intrinsic
@@ -293,51 +366,20 @@ def mask_bits(typingctx: Any, mask: Any) -> Any:
     """The mask as an integer, bit i for lane i."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = builder.bitcast(args[0], ir.IntType(mask.lanes)) if mask.lanes > 1 else args[0]
-        return builder.zext(bits, I64)
+        return (one_lane if mask.lanes == 1 else eight_lanes).mask_bits(builder, args[0])
 
     return types.int64(mask), lower
 
 
 @intrinsic
-def any_lane(typingctx, mask):
+def any_lane(typingctx: Any, mask: Any) -> Any:
     """Whether the mask is set in any lane."""
 
-    def lower(context, builder, sig, args):
-        if mask.lanes == 1:
-            return args[0]
-        bits = ir.IntType(mask.lanes)
-        return builder.icmp_unsigned("!=", builder.bitcast(args[0], bits), ir.Constant(bits, 0))
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = (one_lane if mask.lanes == 1 else eight_lanes).mask_bits(builder, args[0])
+        return builder.icmp_unsigned("!=", bits, ir.Constant(I64, 0))
 
     return types.boolean(mask), lower
-
-
-class _MaskOperator(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(args[0], *args) if all(isinstance(a, Mask) for a in args) else None
-
-
-infer_global(operator.and_)(type("_MaskAnd", (_MaskOperator,), {}))
-infer_global(operator.or_)(type("_MaskOr", (_MaskOperator,), {}))
-infer_global(operator.invert)(type("_MaskInvert", (_MaskOperator,), {}))
-
-
-@lower_builtin(operator.and_, Mask, Mask)
-def _mask_and(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.and_(*args)
-
-
-@lower_builtin(operator.or_, Mask, Mask)
-def _mask_or(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.or_(*args)
-
-
-@lower_builtin(operator.invert, Mask)
-def _mask_invert(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.not_(args[0])
-
-
-# Lanes: what an inversion needs to work on one number.
 
 
 @intrinsic
@@ -349,8 +391,8 @@ def rotate_lanes(typingctx: Any, x: Any, count: Any) -> Any:
     order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [(i + shift) % LANES for i in range(LANES)])
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        limbs = unpack_words(builder, args[0], x.form)
-        return pack_words(builder, [builder.shuffle_vector(w, w, order) for w in limbs], x.form)
+        limbs = eight_lanes.limbs_of(builder, x.form, args[0])
+        return eight_lanes.value_of(builder, x.form, [builder.shuffle_vector(w, w, order) for w in limbs])
 
     return x(x, count), lower
 
@@ -358,14 +400,14 @@ def rotate_lanes(typingctx: Any, x: Any, count: Any) -> Any:
 @intrinsic
 def first_lane(typingctx: Any, x: Any) -> Any:
     """The number in lane 0 of a canonical value as one-lane element (the same integer, not the same field value)."""
-    assert x.carried and x.high == 1, x
+    assert x == x.canonical(), x
     single = FR if x.form.modulus is FR.modulus else FQ
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        limbs = unpack_words(builder, args[0], x.form)
-        words = radix52.pack64(machine(builder, x.form), limbs, single.limbs)
+        limbs = eight_lanes.limbs_of(builder, x.form, args[0])
+        words = radix52.pack64(Radix52Llvm(builder), limbs, single.limbs)
         lane = [builder.extract_element(word, ir.Constant(ir.IntType(32), 0)) for word in words]
-        return machine(builder, single).join(lane)
+        return one_lane.value_of(builder, single, lane)
 
     return Element(single)(x), lower
 
@@ -376,15 +418,10 @@ def broadcast(typingctx: Any, form: Any, x: Any) -> Any:
     target: FieldForm = form.form
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        words = machine(builder, x.form).split(args[1], x.form.limbs)
-        undefined, first = ir.Constant(VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-        spread = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        vectors = [
-            builder.shuffle_vector(builder.insert_element(undefined, word, first), undefined, spread)
-            for word in words
-        ]
-        limbs = radix52.unpack64(machine(builder, target), vectors, target.limbs)
-        return pack_words(builder, limbs, target)
+        words = one_lane.limbs_of(builder, x.form, args[1])
+        vectors = [eight_lanes.spread(builder, word) for word in words]
+        limbs = radix52.unpack64(Radix52Llvm(builder), vectors, target.limbs)
+        return eight_lanes.value_of(builder, target, limbs)
 
     return Element(target)(form, x), lower
 
@@ -394,8 +431,7 @@ def to_words(typingctx: Any, x: Any) -> Any:
     """The 64-bit words of a one-lane element, least significant first, as a tuple."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        words = machine(builder, x.form).split(args[0], x.form.limbs)
-        return context.make_tuple(builder, sig.return_type, words)
+        return context.make_tuple(builder, sig.return_type, one_lane.limbs_of(builder, x.form, args[0]))
 
     return types.UniTuple(types.uint64, x.form.limbs)(x), lower
 
@@ -407,7 +443,6 @@ def from_words(typingctx: Any, form: Any, words: Any) -> Any:
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lane = [builder.extract_value(args[1], i) for i in range(target.limbs)]
-        assert all(word.type == I64 for word in lane)
-        return machine(builder, target).join(lane)
+        return one_lane.value_of(builder, target, lane)
 
     return Element(target)(form, words), lower

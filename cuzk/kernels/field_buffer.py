@@ -14,17 +14,17 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from cuzk.kernels.codegen import radix52, radix64
-from cuzk.kernels.codegen.llvm import I64, LANES, VECTOR
+from cuzk.kernels.codegen import radix52
+from cuzk.kernels.codegen.llvm import I64, Radix52Llvm
 from cuzk.kernels.field_memory import read_place, word_pointer, write_place
-from cuzk.kernels.field_type import Element, FieldForm, machine, pack_words, unpack_words
+from cuzk.kernels.field_type import Element, FieldForm
+from cuzk.kernels.lowering import eight_lanes
 
 
 def limb_table(form: FieldForm, values: Iterable[int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """(n, limbs) uint64: plain values brought to Montgomery form, one a row, for `load_same`."""
-    width = radix64.WIDTH if form.lanes == 1 else radix52.WIDTH
     p, radix = form.modulus.p, form.radix
-    limbs = [form.modulus.limbs(value * radix % p, form.limbs, width) for value in values]
+    limbs = [form.modulus.limbs(value * radix % p, form.limbs, form.limb_bits) for value in values]
     return np.array(limbs, np.uint64).reshape(-1, form.limbs)
 
 
@@ -37,12 +37,7 @@ def load_same(typingctx: Any, form: Any, table: Any, row: Any) -> Any:
         index = context.cast(builder, args[2], row, types.intp)
         pointer = word_pointer(context, builder, table, args[1], index, ir.Constant(I64, 0))
         words = [builder.load(builder.gep(pointer, [ir.Constant(I64, i)])) for i in range(field.limbs)]
-        if field.lanes == 1:
-            return machine(builder, field).join(words)
-        undefined, first = ir.Constant(VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-        spread = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        vectors = [builder.insert_element(undefined, word, first) for word in words]
-        return pack_words(builder, [builder.shuffle_vector(v, undefined, spread) for v in vectors], field)
+        return field.lowering.spread_words(builder, field, words)
 
     return Element(field)(form, table, row), lower
 
@@ -65,7 +60,7 @@ def unspill_loose(typingctx: Any, form: Any, scratch: Any, i: Any, bound: Any) -
     field: FieldForm = form.form
     if not isinstance(bound, types.IntegerLiteral):
         return None
-    result = Element(field) if field.lanes == 1 else Element(field, 0, bound.literal_value, carried=False)
+    result = Element(field) if field.lanes == 1 else Element(field, 0, bound.literal_value, is_carried=False)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return read_place(context, builder, sig, args)
@@ -81,8 +76,8 @@ def lifted(typingctx: Any, x: Any) -> Any:
         return x(x), lambda context, builder, sig, args: args[0]
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        limbs = unpack_words(builder, args[0], field)
-        limbs = radix52.add_multiple(machine(builder, field), limbs, x.low, field.modulus)
-        return pack_words(builder, limbs, field)
+        limbs = eight_lanes.limbs_of(builder, field, args[0])
+        limbs = radix52.add_multiple(Radix52Llvm(builder), limbs, x.low, field.modulus)
+        return eight_lanes.value_of(builder, field, limbs)
 
-    return Element(field, 0, x.low + x.high, carried=False)(x), lower
+    return Element(field, 0, x.low + x.high, is_carried=False)(x), lower

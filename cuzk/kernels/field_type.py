@@ -1,43 +1,48 @@
-"""`Fq` and `Fr` as Numba types: `R = q.y * p.zzz - p.y` in a kernel is field arithmetic, one element or eight.
+"""`Fq`, `Fr` and `Fq2` as Numba types, and the forms in which kernels hold them.
 
-A *form* says which field, how many lanes and how an element lies in memory. It is passed to kernels as an ordinary
-argument (`x = load(form, array, i)`), so that one kernel source serves every form:
+A *form* says which field, how its elements are computed with and how they lie in memory. It is passed to kernels as an
+ordinary argument (`x = load(form, array, i)`), so that one kernel source serves every form:
 
-form        lanes  limbs      R         in memory (a row of uint64)            values
-FR, FQ      1      64 bits    2^256/384 4 / 6 words                            always canonical
-FR8, FQ8    8      52 bits    2^260/416 4 packed words / 8 words of 52 bits    the type tracks the range
+form            lanes  limbs    R           in memory (a row of uint64)            values
+FR, FQ          1      64 bits  2^256, 384  4, 6 words                             always canonical
+FR8, FQ8        8      52 bits  2^260, 416  4 packed words, 8 words of 52 bits     the type tracks the range
+FQ2, FQ2_8      as FQ, FQ8: c0 + c1*u with u^2 = -1, c0 before c1
 
-Operators `+ - *` (Montgomery product) here; functions on values in `field`, memory in `field_memory`. With eight lanes, sums stay *loose* (no carries) and the type knows
-the range: `Element(form, low, high, carried)` holds values in [-low*p, high*p). A product carries its operands first
-and is refused at compile time when their ranges exceed R/p. Programs and their bounds: `codegen`.
+`Element(form, low, high)` is a value in [-low*p, high*p); with eight lanes, sums are *loose* (no carries) until
+`carried`. A type answers the same operators and methods as a value while code is emitted (`field`), with the result's
+type: so a formula is written once and serves type inference and code generation.
 """
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
 from numba.core.typeconv import Conversion
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import NativeValue, lower_builtin, lower_cast, models, register_model, typeof_impl, unbox
+from numba.extending import (
+    NativeValue,
+    lower_cast,
+    make_attribute_wrapper,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
 
-from cuzk.kernels.codegen import radix52, radix64
-from cuzk.kernels.codegen.llvm import LANES, VECTOR, Radix52Llvm, Radix64Llvm
+from cuzk.kernels.codegen.llvm import LANES
+from cuzk.kernels.lowering import eight_lanes, one_lane
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 from cuzk.kernels.modulus import FR as FR_MODULUS
 from cuzk.kernels.modulus import Modulus
 
-_LOOSE_LIMIT = 64  # low + high of a loose sum: its limbs stay below 2^58
-
 
 @dataclass(frozen=True, slots=True)
 class FieldForm:
-    """How elements of one field are held: `words` uint64 a row in memory, `lanes` elements a value."""
+    """How elements of a prime field are held: `words` uint64 a row in memory, `lanes` elements a value."""
 
     name: str
     modulus: Modulus
@@ -45,25 +50,67 @@ class FieldForm:
     words: int
 
     @property
+    def lowering(self) -> ModuleType:
+        return one_lane if self.lanes == 1 else eight_lanes
+
+    @property
     def limbs(self) -> int:
-        codegen = radix64 if self.lanes == 1 else radix52
-        return codegen.limb_count(self.modulus)
+        return int(self.lowering.limb_count(self.modulus))
+
+    @property
+    def limb_bits(self) -> int:
+        return int(self.lowering.WIDTH)
 
     @property
     def radix(self) -> int:
         """R of the Montgomery form."""
-        return 1 << (self.limbs * (radix64.WIDTH if self.lanes == 1 else radix52.WIDTH))
+        return 1 << (self.limbs * self.limb_bits)
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of a row's words in use: 52 where rows hold limbs of 52 bits, 64 where words are packed."""
+        return self.limb_bits if self.words == self.limbs else 64
 
     @property
     def product_limit(self) -> int:
         """Operands a < i*p, b < j*p of a product need i*j up to this."""
         return self.radix // self.modulus.p
 
+    @property
+    def degree(self) -> int:
+        return 1
+
+    @property
+    def base(self) -> FieldForm:
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Fq2Form:
+    """How elements of Fq2 are held: two of `base` side by side."""
+
+    name: str
+    base: FieldForm
+
+    @property
+    def lanes(self) -> int:
+        return self.base.lanes
+
+    @property
+    def words(self) -> int:
+        return 2 * self.base.words
+
+    @property
+    def degree(self) -> int:
+        return 2
+
 
 FR = FieldForm("FR", FR_MODULUS, lanes=1, words=4)
 FQ = FieldForm("FQ", FQ_MODULUS, lanes=1, words=6)
 FR8 = FieldForm("FR8", FR_MODULUS, lanes=LANES, words=4)
 FQ8 = FieldForm("FQ8", FQ_MODULUS, lanes=LANES, words=8)
+FQ2 = Fq2Form("FQ2", FQ)
+FQ2_8 = Fq2Form("FQ2_8", FQ8)
 
 
 class FormType(types.Type):
@@ -73,37 +120,167 @@ class FormType(types.Type):
         self.form = form
         super().__init__(name=f"form({form.name})")
 
+    def constant(self, value: int) -> Element:
+        """The type of a constant of the prime field."""
+        return Element(self.form)
 
-class Element(types.Type):
-    """One field element a lane, in Montgomery form or not, value in [-low*p, high*p), limbs carried or loose."""
+    def pair(self, c0: Element, c1: Element) -> Fq2:
+        return Fq2(c0, c1)
 
-    def __init__(self, form: FieldForm, low: int = 0, high: int = 1, carried: bool = True) -> None:
-        assert carried <= (low == 0)
-        self.form, self.low, self.high, self.carried = form, low, high, carried
-        super().__init__(name=f"{form.name}(-{low}..{high}{'' if carried else ', loose'})")
+    @property
+    def of_base(self) -> FormType:
+        """The form of the components."""
+        return FormType(self.form.base)
+
+
+class FieldValue(types.Type):
+    """What operators and functions of `field` take."""
+
+
+class Element(FieldValue):
+    """One element of a prime field a lane, in Montgomery form or not, in [-low*p, high*p), carried or loose."""
+
+    def __init__(self, form: FieldForm, low: int = 0, high: int = 1, is_carried: bool = True) -> None:
+        assert is_carried <= (low == 0)
+        self.form, self.low, self.high, self.is_carried = form, low, high, is_carried
+        super().__init__(name=f"{form.name}(-{low}..{high}{'' if is_carried else ', loose'})")
+
+    def with_range(self, low: int, high: int, carried: bool = True) -> Element:
+        return Element(self.form, low, high, carried)
+
+    def __add__(self, other: Element) -> Element:
+        return self._lowering.sum_type(self, other, +1)  # type: ignore[no-any-return]
+
+    def __sub__(self, other: Element) -> Element:
+        return self._lowering.sum_type(self, other, -1)  # type: ignore[no-any-return]
+
+    def __mul__(self, other: Element) -> Element:
+        return self._lowering.product_type(self, other)  # type: ignore[no-any-return]
+
+    def sqr(self) -> Element:
+        return self * self
+
+    def carried(self) -> Element:
+        return self if self.is_carried else self.with_range(0, self.low + self.high)
+
+    def canonical(self) -> Element:
+        return Element(self.form)
+
+    def is_zero(self) -> Mask:
+        return Mask(self.form.lanes)
+
+    def negate_where(self, mask: Mask) -> Element:
+        return self._lowering.negation_type(self)  # type: ignore[no-any-return]
+
+    def or_else(self, mask: Mask, other: Element) -> Element:
+        return self.with_range(0, max(self.carried().high, other.carried().high))
+
+    @property
+    def _lowering(self) -> ModuleType:
+        return self.form.lowering
 
     def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
         same_form = isinstance(other, Element) and other.form == self.form
-        if same_form and self.carried and other.carried and self.high <= other.high:
+        if same_form and self.is_carried and other.is_carried and self.high <= other.high:
             return Conversion.safe
         return None
 
     def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
-        if isinstance(other, Element) and other.form == self.form and self.carried and other.carried:
+        if isinstance(other, Element) and other.form == self.form and self.is_carried and other.is_carried:
             return max(self, other, key=lambda element: element.high)
         return None
 
 
-class Mask(types.Type):
+class PairFormulas:
+    """The arithmetic of Fq2 in terms of its components, for types and for emitted values alike."""
+
+    c0: Any
+    c1: Any
+
+    def pair(self, c0: Any, c1: Any) -> Any:
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Any:
+        return self.pair(self.c0 + other.c0, self.c1 + other.c1)
+
+    def __sub__(self, other: Any) -> Any:
+        return self.pair(self.c0 - other.c0, self.c1 - other.c1)
+
+    def __mul__(self, other: Any) -> Any:
+        """Three products of Fq (Karatsuba)."""
+        low, high = self.c0 * other.c0, self.c1 * other.c1
+        cross = (self.c0 + self.c1) * (other.c0 + other.c1)
+        return self.pair((low - high).carried(), (cross - low - high).carried())
+
+    def sqr(self) -> Any:
+        """Two products of Fq."""
+        cross = self.c0 * self.c1
+        return self.pair((self.c0 + self.c1) * (self.c0 - self.c1), (cross + cross).carried())
+
+    def carried(self) -> Any:
+        return self.pair(self.c0.carried(), self.c1.carried())
+
+    def canonical(self) -> Any:
+        return self.pair(self.c0.canonical(), self.c1.canonical())
+
+    def is_zero(self) -> Any:
+        return self.c0.is_zero() & self.c1.is_zero()
+
+    def negate_where(self, mask: Any) -> Any:
+        return self.pair(self.c0.negate_where(mask), self.c1.negate_where(mask))
+
+    def or_else(self, mask: Any, other: Any) -> Any:
+        return self.pair(self.c0.or_else(mask, other.c0), self.c1.or_else(mask, other.c1))
+
+
+class Fq2(PairFormulas, FieldValue):
+    """One element of Fq2 a lane."""
+
+    def __init__(self, c0: Element, c1: Element) -> None:
+        self.c0, self.c1 = c0, c1
+        super().__init__(name=f"Fq2[{c0.name}, {c1.name}]")
+
+    def pair(self, c0: Element, c1: Element) -> Fq2:
+        return Fq2(c0, c1)
+
+    def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
+        if not isinstance(other, Fq2):
+            return None
+        parts = [self.c0.can_convert_to(typingctx, other.c0), self.c1.can_convert_to(typingctx, other.c1)]
+        return Conversion.safe if all(part is not None for part in parts) else None
+
+    def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
+        if not isinstance(other, Fq2):
+            return None
+        c0, c1 = self.c0.unify(typingctx, other.c0), self.c1.unify(typingctx, other.c1)
+        return Fq2(c0, c1) if isinstance(c0, Element) and isinstance(c1, Element) else None
+
+
+class Mask(FieldValue):
     """One truth value a lane."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
         super().__init__(name=f"mask{lanes}")
 
+    def __and__(self, other: Mask) -> Mask:
+        return self
+
+    def __or__(self, other: Mask) -> Mask:
+        return self
+
+    def __invert__(self) -> Mask:
+        return self
+
+
+def value_of_form(form: Any) -> FieldValue:
+    """The type of a canonical value of this form."""
+    return Element(form) if form.degree == 1 else Fq2(Element(form.base), Element(form.base))
+
 
 @typeof_impl.register(FieldForm)
-def _typeof_form(form: FieldForm, c: Any) -> FormType:
+@typeof_impl.register(Fq2Form)
+def _typeof_form(form: Any, c: Any) -> FormType:
     return FormType(form)
 
 
@@ -123,9 +300,7 @@ def _constant_form(context: Any, builder: Any, form_type: FormType, form: Any) -
 @register_model(Element)
 class _ElementModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, dmm: Any, fe_type: Element) -> None:
-        form = fe_type.form
-        wide = ir.IntType(64 * form.limbs)
-        super().__init__(dmm, fe_type, wide if form.lanes == 1 else ir.ArrayType(VECTOR, form.limbs))
+        super().__init__(dmm, fe_type, fe_type.form.lowering.value_type(fe_type.form))
 
 
 @register_model(Mask)
@@ -135,154 +310,17 @@ class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(dmm, fe_type, bit if fe_type.lanes == 1 else ir.VectorType(bit, fe_type.lanes))
 
 
+@register_model(Fq2)
+class _Fq2Model(models.StructModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: Fq2) -> None:
+        super().__init__(dmm, fe_type, [("c0", fe_type.c0), ("c1", fe_type.c1)])
+
+
+make_attribute_wrapper(Fq2, "c0", "c0")
+make_attribute_wrapper(Fq2, "c1", "c1")
+
+
 @lower_cast(Element, Element)
-def _widen_range(context: Any, builder: Any, from_type: Element, to_type: Element, value: Any) -> Any:
+@lower_cast(Fq2, Fq2)
+def _widen_range(context: Any, builder: Any, from_type: Any, to_type: Any, value: Any) -> Any:
     return value
-
-
-def machine(builder: Any, form: FieldForm) -> Any:
-    """The machine that emits this form's programs."""
-    return Radix64Llvm(builder, 64 * form.limbs) if form.lanes == 1 else Radix52Llvm(builder)
-
-
-def unpack_words(builder: Any, value: Any, form: FieldForm) -> list[Any]:
-    """The limbs of an eight-lane value."""
-    return [builder.extract_value(value, i) for i in range(form.limbs)]
-
-
-def pack_words(builder: Any, limbs: list[Any], form: FieldForm) -> Any:
-    value = ir.Constant(ir.ArrayType(VECTOR, form.limbs), ir.Undefined)
-    for i, limb in enumerate(limbs):
-        value = builder.insert_value(value, limb, i)
-    return value
-
-
-def as_carried(builder: Any, element: Element, value: Any) -> tuple[Element, list[Any]]:
-    """Type and limbs of an eight-lane value after its carry pass, if it needs one."""
-    form, m, limbs = element.form, machine(builder, element.form), unpack_words(builder, value, element.form)
-    if element.carried:
-        return element, limbs
-    lifted = radix52.add_multiple(m, limbs, element.low, form.modulus)
-    return carried_type(element), radix52.carry(m, lifted)
-
-
-def carried_type(element: Element) -> Element:
-    return element if element.carried else Element(element.form, 0, element.low + element.high)
-
-
-def shared_function(builder: Any, name: str, result: Any, arguments: list[Any], emit: Any) -> Any:
-    """A function of this module made once: products are called, not inlined, so that kernels compile fast.
-
-    Register calling convention: eight-lane operands and results travel in registers.
-    """
-    module = builder.module
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(result, arguments), name)
-    function.linkage = "linkonce_odr"
-    function.calling_convention = "x86_regcallcc"
-    function.attributes.add("noinline")
-    body = ir.IRBuilder(function.append_basic_block("entry"))
-    body.ret(emit(body, function.args))
-    return function
-
-
-def _sum_type(a: Element, b: Element, sign: int) -> Element:
-    if a.form.lanes == 1:
-        return a
-    low, high = (a.low + b.low, a.high + b.high) if sign > 0 else (a.low + b.high, a.high + b.low)
-    if low + high > _LOOSE_LIMIT:
-        raise TypingError(
-            f"{a} and {b}: the range of a sum grows past {_LOOSE_LIMIT}p; use carried or canonical"
-        )
-    return Element(a.form, low, high, carried=False)
-
-
-def product_type(a: Element, b: Element) -> Element:
-    form = a.form
-    if form.lanes == 1:
-        return a
-    if carried_type(a).high * carried_type(b).high > form.product_limit:
-        raise TypingError(f"{a} * {b}: the product exceeds R*p; use canonical first")
-    return Element(form, 0, 2)
-
-
-class _Operator(AbstractTemplate):
-    def generic(self, args: tuple[types.Type, ...], kws: Any) -> Any:
-        if len(args) == 2 and all(isinstance(a, Element) for a in args) and args[0].form == args[1].form:
-            return signature(self.result(*args), *args)
-        return None
-
-
-@infer_global(operator.add)
-class _Add(_Operator):
-    def result(self, a: Element, b: Element) -> Element:
-        return _sum_type(a, b, +1)
-
-
-@infer_global(operator.sub)
-class _Sub(_Operator):
-    def result(self, a: Element, b: Element) -> Element:
-        return _sum_type(a, b, -1)
-
-
-@infer_global(operator.mul)
-class _Mul(_Operator):
-    def result(self, a: Element, b: Element) -> Element:
-        return product_type(a, b)
-
-
-@lower_builtin(operator.add, Element, Element)
-def _lower_add(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return _lower_sum(builder, sig, args, radix64.add_mod, radix52.add_loose)
-
-
-@lower_builtin(operator.sub, Element, Element)
-def _lower_sub(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return _lower_sum(builder, sig, args, radix64.sub_mod, radix52.sub_loose)
-
-
-def _lower_sum(builder: Any, sig: Any, args: Any, one_lane: Any, eight_lanes: Any) -> Any:
-    form = sig.return_type.form
-    m = machine(builder, form)
-    if form.lanes == 1:
-        return one_lane(m, *args, form.modulus)
-    return pack_words(builder, eight_lanes(m, *(unpack_words(builder, arg, form) for arg in args)), form)
-
-
-@lower_builtin(operator.mul, Element, Element)
-def _lower_mul(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return emit_product(builder, sig.args, args)
-
-
-def emit_product(builder: Any, elements: Any, values: Any) -> Any:
-    """The Montgomery product of two values; of one value, its square."""
-    form: FieldForm = elements[0].form
-    if form.lanes == 1:
-        program, width = radix64.mul_mont, ir.IntType(64 * form.limbs)
-        operands = [values[0], values[-1]]
-
-        def emit(body: Any, arguments: Any) -> Any:
-            return program(machine(body, form), *arguments, form.modulus)
-
-        name = f"cuzk_mul_{form.name}"
-        function = shared_function(builder, name, width, [width, width], emit)
-        return builder.call(function, operands, cconv="x86_regcallcc")
-
-    square = len(values) == 1
-    vector_program: Any = radix52.sqr_mont_lt_2p if square else radix52.mul_mont_lt_2p
-    result = ir.LiteralStructType([VECTOR] * form.limbs)
-    limbs = [limb for e, v in zip(elements, values, strict=True) for limb in as_carried(builder, e, v)[1]]
-
-    def emit_vector(body: Any, arguments: Any) -> Any:
-        operands = [list(arguments[i : i + form.limbs]) for i in range(0, len(arguments), form.limbs)]
-        words = vector_program(machine(body, form), *operands, form.modulus)
-        value = ir.Constant(result, ir.Undefined)
-        for i, word in enumerate(words):
-            value = body.insert_value(value, word, i)
-        return value
-
-    name = f"cuzk_{'sqr' if square else 'mul'}_{form.name}"
-    function = shared_function(builder, name, result, [VECTOR] * len(limbs), emit_vector)
-    value = builder.call(function, limbs, cconv="x86_regcallcc")
-    return pack_words(builder, unpack_words(builder, value, form), form)

@@ -22,7 +22,7 @@ from cuzk.kernels.curve import G1, G2
 from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.points import degree_of, encode_block, padded, rows_of_points
+from cuzk.kernels.points import encode_block, padded, rows_of_points
 
 BATCH = 2048  # scalars a batch: 1024 to 4096 measured within 10 %
 _MAX_WINDOW = 16  # the table of a larger one leaves the translation buffers behind
@@ -86,7 +86,7 @@ class FixedBase:
 
     def _fill_table(self, doubling_row: int) -> None:
         """Rows (w, 2^j + i) = (w, i) + 2^(c*w + j) G for i < 2^j, j = 0, 1, ...: windows in parallel."""
-        curve = G1 if degree_of(self.form) == 1 else G2
+        curve = G1 if self.form.degree == 1 else G2
         doubled = [curve.generator]
         for _ in range(self._windows * self._bits - 1):
             doubled.append(curve.add(doubled[-1], doubled[-1]))

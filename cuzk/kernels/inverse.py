@@ -19,8 +19,8 @@ import numpy as np
 from numba.extending import overload
 
 from cuzk.kernels import field
-from cuzk.kernels.field_type import FQ, Element, FormType
-from cuzk.kernels.fq2 import Fq2, Fq2Form, fq2
+from cuzk.kernels.field_type import FQ, Element, Fq2
+from cuzk.kernels.field import fq2
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 
@@ -187,7 +187,7 @@ def _inverse_fq(form, x):  # type: ignore[no-untyped-def]
 @overload(inverse)
 def _inverse_fq2(form, x):  # type: ignore[no-untyped-def]
     """1/(c0 + c1 u) = (c0 - c1 u) / (c0^2 + c1^2)."""
-    if not (isinstance(x, Fq2) and isinstance(form, FormType) and isinstance(form.form, Fq2Form)):
+    if not isinstance(x, Fq2):
         return None
     base = form.form.base
 

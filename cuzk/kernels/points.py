@@ -17,6 +17,7 @@ from numba.extending import overload
 
 from cuzk.kernels.field import (
     canonical,
+    fq2,
     from_mont,
     is_zero,
     lanes_of,
@@ -29,7 +30,6 @@ from cuzk.kernels.field import (
     words_of,
 )
 from cuzk.kernels.field_type import FormType
-from cuzk.kernels.fq2 import Fq2Form, fq2
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 
@@ -69,20 +69,15 @@ def curve_b(form: Any) -> Any:
 def _overload_curve_b(form):  # type: ignore[no-untyped-def]
     if not isinstance(form, FormType):
         return None
-    if isinstance(form.form, Fq2Form):
+    if form.form.degree == 2:
         base = form.form.base
         return lambda form: fq2(curve_b(base), curve_b(base))
     return lambda form: canonical(one(form) + one(form) + one(form) + one(form))
 
 
-def degree_of(form: Any) -> int:
-    """Components of a coordinate: 1 in G1, 2 in G2."""
-    return 2 if isinstance(form, Fq2Form) else 1
-
-
 def encoded_bytes(form: Any) -> int:
     """Bytes of an uncompressed point."""
-    return 2 * degree_of(form) * COORDINATE_BYTES
+    return 2 * form.degree * COORDINATE_BYTES
 
 
 def padded(count: int) -> int:
@@ -92,7 +87,7 @@ def padded(count: int) -> int:
 
 def _component_order(form: Any) -> np.ndarray[Any, Any]:
     """Byte offset in the encoding of each component of a row."""
-    order = [0, 1] if degree_of(form) == 1 else [1, 0, 3, 2]
+    order = [0, 1] if form.degree == 1 else [1, 0, 3, 2]
     return np.array(order, np.int64) * COORDINATE_BYTES
 
 
@@ -246,12 +241,11 @@ def encode_block(form: Any, rows: np.ndarray[Any, Any], encoded: np.ndarray[Any,
 
 def rows_of_points(form: Any, points: list[Any], rows: np.ndarray[Any, Any]) -> None:
     """rows[:n] := affine points given as plain integers (`curve.Point`); the identity becomes zeros. For few points."""
-    base = form.base if isinstance(form, Fq2Form) else form
-    width = 64 if base.words == base.limbs and base.lanes == 1 else 52
+    base = form.base
     for row, point in zip(rows, points, strict=False):
-        for i, component in enumerate(_components(point, degree_of(form))):
+        for i, component in enumerate(_components(point, form.degree)):
             value = component * base.radix % base.modulus.p
-            row[i * base.words : (i + 1) * base.words] = base.modulus.limbs(value, base.words, width)
+            row[i * base.words : (i + 1) * base.words] = base.modulus.limbs(value, base.words, base.word_bits)
 
 
 def _components(point: Any, degree: int) -> list[int]:

@@ -19,6 +19,7 @@ from cuzk.kernels.curve import G1, G2, Curve, Point, invert, mul
 from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.field import (
     first_lane,
+    fq2,
     from_mont,
     is_zero,
     load_at,
@@ -29,8 +30,7 @@ from cuzk.kernels.field import (
     words_of,
     zero,
 )
-from cuzk.kernels.field_type import FQ, FieldForm
-from cuzk.kernels.fq2 import FQ2, Fq2Form, fq2
+from cuzk.kernels.field_type import FQ, FQ2, FieldForm, Fq2Form
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 
@@ -41,12 +41,12 @@ Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 
 def one_lane_form(form: Form) -> Form:
     """The form that single points of this group have in compiled code."""
-    return FQ if isinstance(form, FieldForm) else FQ2
+    return FQ if form.degree == 1 else FQ2
 
 
 def curve_of(form: Form) -> Curve[Any]:
     """The group whose coordinates have this form."""
-    return G1 if isinstance(form, FieldForm) else G2
+    return G1 if form.degree == 1 else G2
 
 
 @jit

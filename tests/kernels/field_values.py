@@ -11,20 +11,15 @@ from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.field_type import FieldForm
 
 
-def row_width(form: FieldForm) -> int:
-    """Bits of a word in memory: only FQ8 keeps its 52-bit limbs there."""
-    return 52 if form.words == form.limbs and form.lanes == 8 else 64
-
-
 def to_rows(form: FieldForm, values: Sequence[int]) -> np.ndarray[Any, Any]:
     rows = aligned_empty(len(values), form.words)
     for row, value in zip(rows, values, strict=True):
-        row[:] = form.modulus.limbs(value, form.words, row_width(form))
+        row[:] = form.modulus.limbs(value, form.words, form.word_bits)
     return rows
 
 
 def to_ints(form: FieldForm, rows: np.ndarray[Any, Any]) -> list[int]:
-    width = row_width(form)
+    width = form.word_bits
     return [sum(int(word) << (width * i) for i, word in enumerate(row)) for row in rows]
 
 

@@ -9,7 +9,7 @@ from py_ecc import bls12_381 as oracle
 
 from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.field import FQ, FQ8
-from cuzk.kernels.fq2 import FQ2, FQ2_8
+from cuzk.kernels.field_type import FQ2, FQ2_8
 from tests.kernels.field_values import to_ints, to_rows
 
 GROUP_FORMS = {"G1": (FQ, FQ8), "G2": (FQ2, FQ2_8)}
@@ -21,7 +21,7 @@ def generator(group: str) -> Point:
 
 
 def _components(form: Any, point: Point) -> list[int]:
-    degree = form.words // base_of(form).words
+    degree = form.degree
     if point is None:
         return [0] * (2 * degree)
     if degree == 1:
@@ -29,13 +29,9 @@ def _components(form: Any, point: Point) -> list[int]:
     return [int(c) for coordinate in point for c in coordinate.coeffs]
 
 
-def base_of(form: Any) -> Any:
-    return getattr(form, "base", form)
-
-
 def points_to_rows(form: Any, points: list[Point], spare: int = 0) -> np.ndarray[Any, Any]:
     """Rows of the points, Montgomery form, followed by `spare` uninitialised rows."""
-    base = base_of(form)
+    base = form.base
     rows = aligned_empty(len(points) + spare, 2 * form.words)
     for row, point in zip(rows, points, strict=False):
         values = [c * base.radix % base.modulus.p for c in _components(form, point)]
@@ -44,7 +40,7 @@ def points_to_rows(form: Any, points: list[Point], spare: int = 0) -> np.ndarray
 
 
 def rows_to_points(form: Any, rows: np.ndarray[Any, Any]) -> list[Point]:
-    base = base_of(form)
+    base = form.base
     p, r_inverse = base.modulus.p, pow(base.radix, -1, base.modulus.p)
     points = []
     for row in rows:

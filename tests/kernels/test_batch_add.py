@@ -12,7 +12,7 @@ from py_ecc import bls12_381 as oracle
 from cuzk.kernels.batch_add import batch_add, batch_add_complete
 from cuzk.kernels.device.cpu import aligned_empty, has_ifma
 from cuzk.kernels.field import FQ, FQ8, canonical, load, store
-from cuzk.kernels.fq2 import FQ2, FQ2_8
+from cuzk.kernels.field_type import FQ2, FQ2_8
 from cuzk.kernels.inverse import inverse
 from cuzk.kernels.jit import jit
 from tests.kernels.field_values import edge_values, to_ints, to_rows

@@ -9,7 +9,7 @@ import pytest
 from py_ecc import bls12_381 as oracle
 
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty, has_ifma
-from cuzk.kernels.fq2 import FQ2, FQ2_8
+from cuzk.kernels.field_type import FQ2, FQ2_8
 from cuzk.kernels.field import FQ, FQ8
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 from cuzk.kernels.points import decode_points, encode_block, encoded_bytes, padded

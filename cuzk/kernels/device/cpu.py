@@ -15,7 +15,7 @@ from llvmlite import binding
 
 from cuzk.errors import DeviceError
 from cuzk.kernels.field_type import FQ, FQ8, FR, FR8
-from cuzk.kernels.fq2 import FQ2, FQ2_8
+from cuzk.kernels.field_type import FQ2, FQ2_8
 
 T = TypeVar("T")
 R = TypeVar("R")
