@@ -21,7 +21,6 @@ from bench import peers
 from bench.peers import Peer
 from bench.runner import Case, main
 from cuzk.kernels.batch_add import batch_add
-from cuzk.kernels.curve import G1, G2
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty, has_ifma
 from cuzk.kernels.field import canonical, carried, lanes_of, load, sqr, store
 from cuzk.kernels.field_type import FieldForm
@@ -30,6 +29,7 @@ from cuzk.kernels.fr_vector import from_integers
 from cuzk.kernels.inverse import inverse
 from cuzk.kernels.jit import jit
 from cuzk.kernels.points import decode_points, encode_block, encoded_bytes, padded
+from cuzk.kernels.xyzz import curve_of
 
 CHAINS = 4
 ROUNDS = 1 << 15
@@ -226,7 +226,7 @@ def word_bits(base: FieldForm) -> int:
 
 
 def addition_case(name: str, device: CpuDevice, form: Any, table: int) -> Case:
-    curve = G1 if form.degree == 1 else G2
+    curve = curve_of(form)
     rng = np.random.default_rng(1)
     scalars = from_integers([int(k) for k in rng.integers(1, 1 << 60, table)])
     encoded = np.empty((table, encoded_bytes(form)), np.uint8)

@@ -23,7 +23,7 @@ from cuzk.kernels.fixed_base import FixedBase
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.msm import WindowPlan, msm, plan
 from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
-from cuzk.kernels.points import decode_points, degree_of, encoded_bytes, padded
+from cuzk.kernels.points import decode_points, encoded_bytes, padded
 from cuzk.kernels.selected_sum import scratch_rows as selected_scratch_rows
 from cuzk.kernels.selected_sum import selected_sum
 from cuzk.kernels.xyzz import curve_of
@@ -152,7 +152,7 @@ def points_a_second(device: CpuDevice, form: Any, p: WindowPlan) -> float:
 
 
 def additions_a_second(device: CpuDevice, form: Any) -> float:
-    return device.threads / (PRODUCTS_AN_ADDITION[degree_of(form)] * product_seconds(device.g1))
+    return device.threads / (PRODUCTS_AN_ADDITION[form.degree] * product_seconds(device.g1))
 
 
 def selected_case(

@@ -88,7 +88,7 @@ def quotient_case(device: CpuDevice, log2_n: int) -> Case:
 
 
 def coefficients_of(device: CpuDevice, values: Words) -> Words:
-    vector = values.copy()
+    vector: Words = values.copy()
     intt(device, vector)
     return vector
 

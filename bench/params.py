@@ -26,21 +26,24 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def cases(chosen: argparse.Namespace) -> Iterator[Case]:
-    expected = vectors()["params_2k"]
-    for device in chosen.device:
-        yield Case(
-            name="parameters, 2 KiB",
-            device=device,
-            n=SECTOR_BYTES,
-            prepare=lambda: shutil.rmtree(FOLDER, ignore_errors=True),
-            run=lambda _, device=device: run_task("generate", {"device": device, "out": str(FOLDER)}),
-            check=lambda done: sha256(Path(done.answer)) == expected["params_sha256"],
-            items=sum(expected["points"].values()),
-            unit="points",
-            peer=peers.GENERATION,
-            inside=lambda done: done.inside,
-        )
+    yield from map(generation_case, chosen.device)
     shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def generation_case(device: str) -> Case:
+    expected = vectors()["params_2k"]
+    return Case(
+        name="parameters, 2 KiB",
+        device=device,
+        n=SECTOR_BYTES,
+        prepare=lambda: shutil.rmtree(FOLDER, ignore_errors=True),
+        run=lambda _: run_task("generate", {"device": device, "out": str(FOLDER)}),
+        check=lambda done: sha256(Path(done.answer)) == expected["params_sha256"],
+        items=sum(expected["points"].values()),
+        unit="points",
+        peer=peers.GENERATION,
+        inside=lambda done: done.inside,
+    )
 
 
 def sha256(path: Path) -> str:

@@ -15,7 +15,6 @@ all is default.
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 import tomli
 
 from cuzk.errors import InputError
+from cuzk.folders import config_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,8 @@ TABLES = sorted({key.partition(".")[0] for key in KEYS})
 
 
 def default_path() -> Path:
-    """cuzk.toml in the user's configuration folder, as the XDG base directory rules name it."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "cuzk" / "cuzk.toml"
+    """cuzk.toml in the user's configuration folder."""
+    return config_folder() / "cuzk.toml"
 
 
 def load(path: Path | None = None) -> Config:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.tables import field_array
 from cuzk.circuit.witness import Assignment
+from cuzk.kernels.fr_vector import from_integers
 from cuzk.kernels.serialize import COUNT_BYTES, TERM_BYTES, serialize_rows
 
 
@@ -21,7 +21,7 @@ def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:
     """Of all rows; with `strands`, of the first so many strands only, without the rows of the inputs."""
     digest = sha256()
     table = circuit.instances.table
-    coefficients = [field_array(template.values).view(np.uint8) for template in circuit.templates]
+    coefficients = [from_integers(template.values).view(np.uint8) for template in circuit.templates]
     longest = max(TERM_BYTES * len(t.slots) + COUNT_BYTES * len(t.ends) for t in circuit.templates)
     out = np.empty(longest, dtype=np.uint8)
     for i in range(circuit.strands[-1 if strands is None else strands]):

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit, starts
 from cuzk.circuit.r1cs import SIDES, Template
+from cuzk.kernels.field_type import FR as ONE_LANE
+from cuzk.kernels.fr_vector import from_integers, mont_rows
 from cuzk.kernels.instances import GENERAL, SIGN, TEMPLATE, Templates
 from cuzk.kernels.modulus import FR
 
-FR_BYTES = 32
-MONTGOMERY_RADIX = 1 << 256
 MOST_POWERS = 3
 """A product costs about as much as eight additions; more powers than this save little."""
 
@@ -49,12 +50,12 @@ def flat_templates(circuit: Circuit) -> Templates:
         table=table,
         full_position=np.concatenate([full_position(template) for template in templates]),
         words=np.concatenate(words),
-        numbers=field_array([value * MONTGOMERY_RADIX % FR.p for part in numbers for value in part]),
+        numbers=mont_rows(ONE_LANE, chain.from_iterable(numbers)),
         bounds=np.concatenate(bounds).astype(np.uint32),
         term_slots=np.concatenate([slots for _, slots, _ in programs]).astype(np.uint32),
         term_codes=np.concatenate([codes for _, _, codes in programs]).astype(np.int32),
-        coefficients=field_array(pool.values),
-        coefficients_mont=field_array([value * MONTGOMERY_RADIX % FR.p for value in pool.values]),
+        coefficients=from_integers(pool.values),
+        coefficients_mont=mont_rows(ONE_LANE, pool.values),
     )
 
 
@@ -125,9 +126,3 @@ def signed_powers(value: int) -> list[int]:
         if len(codes) <= MOST_POWERS:
             return codes
     return []
-
-
-def field_array(values: Sequence[int]) -> NDArray[np.uint64]:
-    """(n, 4) uint64 of canonical values."""
-    data = b"".join(value.to_bytes(FR_BYTES, "little") for value in values)
-    return np.frombuffer(bytearray(data), dtype=np.uint64).reshape(-1, 4)

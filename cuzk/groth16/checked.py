@@ -18,7 +18,8 @@ from pathlib import Path
 
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Progress
-from cuzk.groth16.files import file_digest, make_folder, reading, replace_atomically, user_cache_folder
+from cuzk.folders import cache_folder
+from cuzk.groth16.files import file_digest, make_folder, reading, replace_atomically
 from cuzk.groth16.manifest import ManifestEntry
 
 _VERSION = 1
@@ -55,7 +56,7 @@ class CheckedFiles:
     """The record, read and written anew at every call, so that processes see each other's work."""
 
     def __init__(self, record: Path | None = None) -> None:
-        self._record = record or user_cache_folder() / "checked-parameters.json"
+        self._record = record or cache_folder() / "checked-parameters.json"
 
     def of(self, path: Path) -> Checked:
         """What is known about the file as it is now."""

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, folders of a user, room on a disk, and the manifest's digest of a file."""
+"""Files that are whole or absent, room on a disk, and the manifest's digest of a file."""
 
 from __future__ import annotations
 
@@ -20,16 +20,6 @@ DIGEST_HEX = 32
 
 _HASH_CHUNK_BYTES = 1 << 22
 _SMALL_BYTES = 1 << 24
-
-
-def user_data_folder() -> Path:
-    """Where cuzk keeps what it made for the user: `$XDG_DATA_HOME/cuzk`, or `~/.local/share/cuzk`."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "cuzk"
-
-
-def user_cache_folder() -> Path:
-    """Where cuzk keeps what can be made again: `$XDG_CACHE_HOME/cuzk`, or `~/.cache/cuzk`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuzk"
 
 
 @contextmanager

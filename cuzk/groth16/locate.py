@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuzk.errors import ParameterError
+from cuzk.folders import data_folder
 from cuzk.groth16.development import is_marked
-from cuzk.groth16.files import user_data_folder
 from cuzk.groth16.manifest import entry_of
 from cuzk.groth16.parameters import read_key_of
 from cuzk.groth16.verifying_key import VerifyingKey, read_verifying_key
@@ -40,7 +40,7 @@ class Found:
 
 def development_folder() -> Path:
     """Where development parameters go unless the user names another folder."""
-    return user_data_folder() / "parameters"
+    return data_folder() / "parameters"
 
 
 def search_folders(explicit: Path | None = None) -> tuple[Path, ...]:

@@ -26,6 +26,7 @@ from cuzk.errors import ParameterError
 from cuzk.groth16.encoding import decode_g1, decode_g2
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.verifying_key import NEXT, VerifyingKey
+from cuzk.kernels.fr_vector import to_integers
 from cuzk.kernels.modulus import FR
 
 _WEIGHT_BITS = 128
@@ -98,6 +99,6 @@ class Verifier:
 def _integers(values: npt.NDArray[np.uint64]) -> list[int]:
     """(n, 4) uint64 little-endian limbs as n integers, which are below r."""
     assert values.dtype == np.uint64 and values.shape[1:] == (4,), (values.dtype, values.shape)
-    integers = [sum(limb << (64 * i) for i, limb in enumerate(row)) for row in values.tolist()]
+    integers = to_integers(values)
     assert all(value < FR.p for value in integers), "public inputs are not canonical"
     return integers

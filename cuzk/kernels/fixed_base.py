@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from cuzk.kernels.batch_add import batch_add
-from cuzk.kernels.curve import G1, G2
+from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.points import encode_block, padded, rows_of_points
+from cuzk.kernels.xyzz import curve_of
 
 BATCH = 2048  # scalars a batch: 1024 to 4096 measured within 10 %
 _MAX_WINDOW = 16  # the table of a larger one leaves the translation buffers behind
@@ -86,8 +87,8 @@ class FixedBase:
 
     def _fill_table(self, doubling_row: int) -> None:
         """Rows (w, 2^j + i) = (w, i) + 2^(c*w + j) G for i < 2^j, j = 0, 1, ...: windows in parallel."""
-        curve = G1 if self.form.degree == 1 else G2
-        doubled = [curve.generator]
+        curve = curve_of(self.form)
+        doubled: list[Point[Any]] = [curve.generator]
         for _ in range(self._windows * self._bits - 1):
             doubled.append(curve.add(doubled[-1], doubled[-1]))
         rows_of_points(self.form, doubled, self._rows[doubling_row:])

@@ -5,7 +5,7 @@ A product of a plain element and a constant in Montgomery form is plain, so vect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ Vector = NDArray[np.uint64]
 _TASK = 1 << 15  # elements a thread takes at a time: a multiple of the lanes, about half a millisecond
 
 
-def from_integers(values: Sequence[int]) -> Vector:
+def from_integers(values: Iterable[int]) -> Vector:
     """Integers in [0, r) as (n, 4)."""
-    data = b"".join(value.to_bytes(32, "little") for value in values)
+    data = bytearray().join(value.to_bytes(32, "little") for value in values)  # an array that can be written
     return np.frombuffer(data, np.uint64).reshape(-1, 4)
 
 
@@ -32,9 +32,14 @@ def to_integers(rows: NDArray[Any]) -> list[int]:
     return [int.from_bytes(row.tobytes(), "little") for row in rows]
 
 
+def mont_rows(form: FieldForm, values: Iterable[int]) -> Vector:
+    """Integers as (n, 4) in the form's Montgomery form: constants, for `load`."""
+    return from_integers(value * form.radix % form.modulus.p for value in values)
+
+
 def mont_constant(form: FieldForm, value: int) -> Vector:
     """One constant of a kernel, in the form's Montgomery form and in every lane."""
-    return from_integers([value * form.radix % form.modulus.p] * form.lanes)
+    return mont_rows(form, [value] * form.lanes)
 
 
 @jit
@@ -85,6 +90,7 @@ def combine(device: CpuDevice, factors: tuple[int, int, int], a: Vector, b: Vect
         ends = [np.zeros((form.lanes, 4), np.uint64) for _ in range(4)]
         for end, vector in zip(ends, (a, b, c), strict=False):
             end[: count - whole] = vector[whole:]
-        _combine(form, constants, *ends, 0, form.lanes)
-        out[whole:] = ends[3][: count - whole]
+        a_end, b_end, c_end, out_end = ends
+        _combine(form, constants, a_end, b_end, c_end, out_end, 0, form.lanes)
+        out[whole:] = out_end[: count - whole]
     return out

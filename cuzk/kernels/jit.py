@@ -20,17 +20,14 @@ import numba
 from numba.core import config
 from numba.core.caching import FunctionCache
 
+from cuzk.folders import cache_folder
+
 F = TypeVar("F", bound=Callable[..., Any])
 _HASH_LENGTH = 16
 
 
 class CacheWarning(UserWarning):
     """Compiled code could not be kept: the next start compiles again."""
-
-
-def cache_root() -> Path:
-    """Where cuzk keeps what can be made again: `$XDG_CACHE_HOME/cuzk`, or `~/.cache/cuzk`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuzk"
 
 
 def _sources_hash() -> str:
@@ -52,7 +49,7 @@ def cache_is_writable() -> bool:
     return os.access(_COMPILED_FOLDER, os.W_OK)
 
 
-_COMPILED_FOLDER = cache_root() / f"compiled-{_sources_hash()}"
+_COMPILED_FOLDER = cache_folder() / f"compiled-{_sources_hash()}"
 
 
 class _TolerantCache(FunctionCache):
@@ -62,13 +59,14 @@ class _TolerantCache(FunctionCache):
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            _warn_once(error)
+            warn_once(error)
 
 
 _warned = False
 
 
-def _warn_once(error: Exception) -> None:
+def warn_once(error: Exception) -> None:
+    """Say, the first time only, that compiled code cannot be kept."""
     global _warned
     if not _warned:
         _warned = True
@@ -85,7 +83,7 @@ def jit(function: F) -> F:
     try:
         dispatcher._cache = _open_cache(function)
     except (OSError, RuntimeError) as error:
-        _warn_once(error)
+        warn_once(error)
     return dispatcher  # type: ignore[no-any-return]
 
 

@@ -32,6 +32,7 @@ import numpy as np
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.field_buffer import limb_table
 from cuzk.kernels.field_type import FieldForm
+from cuzk.kernels.fr_vector import from_integers, mont_rows, to_integers
 from cuzk.kernels.modulus import FR, FR_GENERATOR, omega
 from cuzk.kernels.ntt_cpu import MAX_LINES_LOG2, PassTables, PassVectors, Words, transform_columns
 
@@ -179,8 +180,8 @@ def pass_tables(
     assert lines <= 1 << MAX_LINES_LOG2, lines
     return PassTables(
         zetas=limb_table(form, _zetas(root, lines)),
-        start=_mont_rows(form, start),
-        ratio=_mont_rows(form, ratio),
+        start=mont_rows(form, start),
+        ratio=mont_rows(form, ratio),
         geometric=any(step != 1 for step in ratio),
         order=_bit_reversed(lines),
     )
@@ -205,29 +206,15 @@ def _bit_reversed(size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return order
 
 
-def _mont_rows(form: FieldForm, values: Sequence[int]) -> Words:
-    return _rows([value * form.radix % R for value in values])
-
-
-def _rows(values: Sequence[int]) -> Words:
-    """Canonical integers as (n, 4) uint64."""
-    data = b"".join(value.to_bytes(32, "little") for value in values)
-    return np.frombuffer(data, np.uint64).reshape(-1, 4)
-
-
-def _integers(rows: Words) -> list[int]:
-    return [int.from_bytes(row.tobytes(), "little") for row in rows]
-
-
 def _transform_small(kind: Transform, source: Words, times: Words, minus: Words, target: Words) -> None:
-    values = _integers(source)
+    values = to_integers(source)
     if len(times):
-        values = [x * y % R for x, y in zip(values, _integers(times), strict=True)]
+        values = [x * y % R for x, y in zip(values, to_integers(times), strict=True)]
     scales = powers(kind.shift, kind.n, kind.whole_scale)
     values = [x * s for x, s in zip(ntt_textbook(values, kind.root), scales, strict=True)]
     if len(minus):
-        values = [x - y for x, y in zip(values, _integers(minus), strict=True)]
-    target[:] = _rows([x % R for x in values])
+        values = [x - y for x, y in zip(values, to_integers(minus), strict=True)]
+    target[:] = from_integers(x % R for x in values)
 
 
 def _log2(vector: Words) -> int:

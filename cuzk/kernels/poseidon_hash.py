@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cuzk.kernels.field import FR, broadcast, canonical, from_mont, load, sqr, store, to_mont, zero
 from cuzk.kernels.field_type import FieldForm
+from cuzk.kernels.fr_vector import mont_rows
 from cuzk.kernels.jit import jit
 from cuzk.kernels.poseidon import HALF_FULL_ROUNDS, constants
 
@@ -72,8 +73,7 @@ def _tables(arity: int, form: FieldForm) -> Tables:
     table = constants(arity)
 
     def mont(values: Iterable[int]) -> U64:
-        encoded = b"".join((value * form.radix % FR.modulus.p).to_bytes(32, "little") for value in values)
-        return np.frombuffer(encoded, dtype=np.uint64).reshape(-1, 4).copy()
+        return mont_rows(form, values)
 
     return Tables(
         keys=mont((*table.compressed, *[0] * table.width)),

@@ -12,8 +12,9 @@ from cuzk.circuit.merkle_path import merkle_path, sha256_node
 from cuzk.circuit.numbers import free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_at, evaluate_rows, evaluate_side, tasks, unsatisfied_row
-from cuzk.circuit.tables import field_array, signed_powers
+from cuzk.circuit.tables import signed_powers
 from cuzk.circuit.witness import Assignment, assign
+from cuzk.kernels.fr_vector import from_integers
 from cuzk.kernels.instances import SIGN
 from cuzk.kernels.modulus import FR
 from tests.circuit.plain import DEVICE, ints, matrix_rows, row_values, solve, variables
@@ -69,7 +70,7 @@ def test_rows_of_an_assignment_that_satisfies_nothing_are_those_of_plain_ints(si
     bits = random.integers(0, 2, circuit.num_aux, dtype=np.uint8)
     bits[circuit.num_aux // 2 :] = side == 2
     bits[circuit.full_aux] = 0
-    values = field_array([Random(side).randrange(FR.p) for _ in range(count)])
+    values = from_integers([Random(side).randrange(FR.p) for _ in range(count)])
     values[0] = [1, 0, 0, 0]
     assignment = Assignment(values=values, bits=bits, num_inputs=circuit.num_inputs)
     expected = row_values(circuit, variables(circuit, assignment), side)
@@ -99,7 +100,7 @@ def test_transpose_is_that_of_plain_ints(path: tuple[Circuit, Assignment]) -> No
         for total, side in zip(expected, row, strict=True):
             for variable, factor in side.items():
                 total[variable] = (total[variable] + factor * weight) % FR.p
-    assert [ints(side) for side in evaluate_at(DEVICE, circuit, field_array(lagrange))] == expected
+    assert [ints(side) for side in evaluate_at(DEVICE, circuit, from_integers(lagrange))] == expected
 
 
 def test_transpose_does_not_depend_on_how_work_is_cut(
