@@ -36,9 +36,12 @@ from cuzk.kernels.field_type import (
     FQ,
     FQ2,
     FQ2_8,
+    FQ2_GPU,
     FQ8,
+    FQ_GPU,
     FR,
     FR8,
+    FR_GPU,
     Element,
     FieldForm,
     FieldValue,
@@ -50,7 +53,7 @@ from cuzk.kernels.field_type import (
 from cuzk.kernels.lowering import eight_lanes, one_lane
 
 __all__ = [
-    "FQ", "FQ2", "FQ2_8", "FQ8", "FR", "FR8", "any_lane", "broadcast", "canonical", "carried", "define", "first_lane",
+    "FQ", "FQ2", "FQ2_8", "FQ2_GPU", "FQ8", "FQ_GPU", "FR", "FR8", "FR_GPU", "any_lane", "broadcast", "canonical", "carried", "define", "first_lane",
     "fq2", "from_mont", "from_words", "gather", "is_field", "is_zero", "lanes_of", "load", "load_at", "mask_bits",
     "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select", "sign_mask", "spill", "sqr", "store",
     "store_at", "to_mont", "to_words", "unspill", "words_of", "zero",
@@ -361,12 +364,16 @@ def is_field(form: types.Type) -> bool:
 # Masks and lanes: what leaves the field.
 
 
+def _mask_bits(builder: Any, mask: Mask, value: Any) -> Any:
+    return (one_lane if mask.lanes == 1 else eight_lanes).mask_bits(builder, value)
+
+
 @intrinsic
 def mask_bits(typingctx: Any, mask: Any) -> Any:
     """The mask as an integer, bit i for lane i."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return (one_lane if mask.lanes == 1 else eight_lanes).mask_bits(builder, args[0])
+        return _mask_bits(builder, mask, args[0])
 
     return types.int64(mask), lower
 
@@ -376,8 +383,7 @@ def any_lane(typingctx: Any, mask: Any) -> Any:
     """Whether the mask is set in any lane."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = (one_lane if mask.lanes == 1 else eight_lanes).mask_bits(builder, args[0])
-        return builder.icmp_unsigned("!=", bits, ir.Constant(I64, 0))
+        return builder.icmp_unsigned("!=", _mask_bits(builder, mask, args[0]), ir.Constant(I64, 0))
 
     return types.boolean(mask), lower
 

@@ -127,13 +127,22 @@ def word_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: A
     return builder.gep(struct.data, [offset])
 
 
+def _row_pointer(
+    context: Any, builder: Any, form: Any, array_type: Any, array: Any, row: Any, column: Any
+) -> Any:
+    """The same, where kernels of a GPU have a bare pointer instead of an array: its rows are single elements."""
+    if isinstance(array_type, types.CPointer):
+        return builder.gep(array, [builder.add(builder.mul(row, ir.Constant(I64, form.words)), column)])
+    return word_pointer(context, builder, array_type, array, row, column)
+
+
 def _component_pointers(
     context: Any, builder: Any, form: Any, array_type: Any, array: Any, rows: list[Any], column: Any
 ) -> list[list[Any]]:
     """For each component of the form, the addresses of its words in the rows."""
     columns = [builder.add(column, ir.Constant(I64, i * form.base.words)) for i in range(form.degree)]
     return [
-        [word_pointer(context, builder, array_type, array, row, component) for row in rows]
+        [_row_pointer(context, builder, form, array_type, array, row, component) for row in rows]
         for component in columns
     ]
 

@@ -3,10 +3,11 @@
 A *form* says which field, how its elements are computed with and how they lie in memory. It is passed to kernels as an
 ordinary argument (`x = load(form, array, i)`), so that one kernel source serves every form:
 
-form            lanes  limbs    R           in memory (a row of uint64)            values
+form            lanes  limbs    R           in memory (a row of words)             values
 FR, FQ          1      64 bits  2^256, 384  4, 6 words                             always canonical
 FR8, FQ8        8      52 bits  2^260, 416  4 packed words, 8 words of 52 bits     the type tracks the range
-FQ2, FQ2_8      as FQ, FQ8: c0 + c1*u with u^2 = -1, c0 before c1
+FR_GPU, FQ_GPU  1      32 bits  2^256, 384  8, 12 words of 32 bits                 always canonical
+FQ2, .._8, ..GPU  of two of FQ, FQ8, FQ_GPU: c0 + c1*u with u^2 = -1, c0 before c1
 
 `Element(form, low, high)` is a value in [-low*p, high*p); with eight lanes, sums are *loose* (no carries) until
 `carried`. A type answers the same operators and methods as a value while code is emitted (`field`), with the result's
@@ -34,7 +35,7 @@ from numba.extending import (
 )
 
 from cuzk.kernels.codegen.llvm import LANES
-from cuzk.kernels.lowering import eight_lanes, one_lane
+from cuzk.kernels.lowering import eight_lanes, gpu, one_lane
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 from cuzk.kernels.modulus import FR as FR_MODULUS
 from cuzk.kernels.modulus import Modulus
@@ -42,24 +43,24 @@ from cuzk.kernels.modulus import Modulus
 
 @dataclass(frozen=True, slots=True)
 class FieldForm:
-    """How elements of a prime field are held: `words` uint64 a row in memory, `lanes` elements a value."""
+    """How elements of a prime field are held: limbs of `limb_bits`, `words` a row in memory, `lanes` a value."""
 
     name: str
     modulus: Modulus
-    lanes: int
+    limb_bits: int
     words: int
 
     @property
     def lowering(self) -> ModuleType:
-        return one_lane if self.lanes == 1 else eight_lanes
+        return _LOWERINGS[self.limb_bits]
+
+    @property
+    def lanes(self) -> int:
+        return LANES if self.lowering is eight_lanes else 1
 
     @property
     def limbs(self) -> int:
         return int(self.lowering.limb_count(self.modulus))
-
-    @property
-    def limb_bits(self) -> int:
-        return int(self.lowering.WIDTH)
 
     @property
     def radix(self) -> int:
@@ -105,12 +106,17 @@ class Fq2Form:
         return 2
 
 
-FR = FieldForm("FR", FR_MODULUS, lanes=1, words=4)
-FQ = FieldForm("FQ", FQ_MODULUS, lanes=1, words=6)
-FR8 = FieldForm("FR8", FR_MODULUS, lanes=LANES, words=4)
-FQ8 = FieldForm("FQ8", FQ_MODULUS, lanes=LANES, words=8)
+_LOWERINGS: dict[int, ModuleType] = {lowering.WIDTH: lowering for lowering in (one_lane, eight_lanes, gpu)}
+
+FR = FieldForm("FR", FR_MODULUS, limb_bits=one_lane.WIDTH, words=4)
+FQ = FieldForm("FQ", FQ_MODULUS, limb_bits=one_lane.WIDTH, words=6)
+FR8 = FieldForm("FR8", FR_MODULUS, limb_bits=eight_lanes.WIDTH, words=4)
+FQ8 = FieldForm("FQ8", FQ_MODULUS, limb_bits=eight_lanes.WIDTH, words=8)
+FR_GPU = FieldForm("FR_GPU", FR_MODULUS, limb_bits=gpu.WIDTH, words=8)
+FQ_GPU = FieldForm("FQ_GPU", FQ_MODULUS, limb_bits=gpu.WIDTH, words=12)
 FQ2 = Fq2Form("FQ2", FQ)
 FQ2_8 = Fq2Form("FQ2_8", FQ8)
+FQ2_GPU = Fq2Form("FQ2_GPU", FQ_GPU)
 
 
 class FormType(types.Type):
