@@ -88,6 +88,10 @@ class WindowPlan:
         """Rows of all T[w][j]."""
         return self.parts * self.windows * self.c
 
+    def rows_behind(self, form: Form) -> int:
+        """Spare rows behind the points: results, then the threads' workspaces."""
+        return self.result_rows + ROWS_READ_PAST + self.threads * workspace_rows(form, self.n, self.sums)
+
 
 def best_window(n: int, threads: int) -> int:
     """The c of least cost. Measured with bench/msm.py --windows."""
@@ -101,7 +105,7 @@ def plan(device: CpuDevice, n: int, c: int | None) -> WindowPlan:
 def scratch_rows(device: CpuDevice, form: Form, n: int, *, c: int | None = None) -> int:
     """Spare rows that the point array of an MSM of n scalars must have at its end."""
     p = plan(device, n, c)
-    return p.result_rows + ROWS_READ_PAST + device.threads * workspace_rows(form, n, p.sums)
+    return p.rows_behind(form)
 
 
 def msm(

@@ -18,8 +18,7 @@ import numpy as np
 from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.msm import MAX_WINDOW, WindowPlan, Windows
-from cuzk.kernels.segment_sums import workspace_rows
-from cuzk.kernels.xyzz import EMPTY, ROWS_READ_PAST, Form, Rows, horner
+from cuzk.kernels.xyzz import EMPTY, Form, Rows, horner
 
 ROUNDS = 5
 
@@ -39,8 +38,7 @@ def _plan(device: CpuDevice, count: int) -> _RandomDigits:
 
 def scratch_rows(device: CpuDevice, form: Form, count: int) -> int:
     """Spare rows that the point array must have at its end."""
-    plan = _plan(device, count)
-    return plan.result_rows + ROWS_READ_PAST + device.threads * workspace_rows(form, count, plan.sums)
+    return _plan(device, count).rows_behind(form)
 
 
 def random_subset_sums(device: CpuDevice, form: Form, rows: Rows, count: int) -> list[Point[Any]]:
