@@ -185,18 +185,19 @@ def sqr_mont_lt_2p(asm: Asm, a: Words, modulus: Modulus) -> Words:
     for i in range(n):
         above = [asm.shift_left(0, a[i + 1], 1), *twice[i + 2 :]] if i + 1 < n else []
         columns.add_row([a[i], *above], a[i], at=2 * i)
-        _clear(columns, i, modulus)
+        _clear(columns, i, modulus, spills=i < n - 1)
     return columns.joined(n, 2 * n)
 
 
-def _clear(columns: Columns, i: int, modulus: Modulus) -> None:
+def _clear(columns: Columns, i: int, modulus: Modulus, spills: bool = False) -> None:
     """Add a multiple of p that makes column i of the sum 0 modulo 2^32, carry included; all below are 0 already.
 
-    p is below half of R, so what the additions of a row leave fits the columns i + 1 to i + n.
+    What is then left fits the columns i + 1 to i + n, since a row of a product is below 2^32 p, and p below R/2.
+    A row of a square can reach 2^33 p: if that `spills`, one more column takes the carry.
     """
     p = constant(modulus.p, modulus)
     if p[:2] == [1, LOW]:
-        _clear_sparse(columns, i, p)
+        _clear_sparse(columns, i, p, spills)
     elif i < len(p) - 2:
         _clear_whole(columns, i, modulus)
     else:
@@ -219,7 +220,7 @@ def _clear_by_digit(columns: Columns, i: int, p: Words, m0: int) -> None:
     columns.add_row(p, q, at=i, join=i)
 
 
-def _clear_sparse(columns: Columns, i: int, p: Words) -> None:
+def _clear_sparse(columns: Columns, i: int, p: Words, spills: bool) -> None:
     """Add q*p * 2^(32i) for p = 1 + (2^32 - 1) 2^32 + ..., q = -digit mod 2^32; the lowest two limbs need no product.
 
     q*(2^32 - 1) has the lower half -q, the digit again, and the upper half q - 1, or 0 if q is.
@@ -228,15 +229,17 @@ def _clear_sparse(columns: Columns, i: int, p: Words) -> None:
     q = asm.negate(digit)
     upper = asm.sub(q, asm.min(q, 1))
     chain = asm.chain()
+    chain.add(digit, q)
+    columns.add_word(chain, i, i + 1, digit)
+    columns.add_pairs(chain, p[2::2], q, i + 2)
+    columns.add_word(chain, i + 1, i + len(p), 0)
+    chain = asm.chain()
     columns.join(chain, i)
     columns.add_word(chain, i + 1, i + 1, 0)
     columns.add_word(chain, i + 1, i + 2, upper)
     columns.add_pairs(chain, p[3::2], q, i + 3)
-    chain = asm.chain()
-    columns.add_word(chain, i, i, q)
-    columns.add_word(chain, i, i + 1, digit)
-    columns.add_pairs(chain, p[2::2], q, i + 2)
-    columns.add_word(chain, i + 1, i + len(p), 0)
+    if spills:
+        columns.add_word(chain, i + 1, i + 1 + len(p), 0)
 
 
 def mul_shoup(asm: Asm, x: Words, w: Words, w_shoup: Words, modulus: Modulus) -> Words:
