@@ -6,7 +6,9 @@ DEMO := .demo
 C1 := tests/vectors/porep/2k-random.json
 PARAMS := $(DEMO)/parameters
 
-.PHONY: help demo test check format clean
+BENCHES := field ntt msm params prove
+
+.PHONY: help demo test check format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +16,7 @@ help:
 	@echo "make test    the fast tests"
 	@echo "make check   format, lint, types and the fast tests"
 	@echo "make format  let ruff format and mend"
+	@echo "make bench   all benchmarks, whose numbers go into docs/performance.md and README.md"
 	@echo "make clean   remove the environment, the demo and caches of tools"
 
 # A stamp for each set of dependencies: the environment is made once and renewed when pyproject.toml changes.
@@ -49,5 +52,10 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+bench: $(VENV)/.dev
+	mkdir -p .bench/results
+	for subject in $(BENCHES); do $(BIN)/python -m bench.$$subject --json .bench/results/$$subject.json || exit 1; done
+	$(BIN)/python -m bench.tables .bench/results
+
 clean:
-	rm -rf $(VENV) $(DEMO) .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist *.egg-info
+	rm -rf $(VENV) $(DEMO) .bench .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist *.egg-info

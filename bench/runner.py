@@ -206,15 +206,15 @@ _HEAD = (
 
 
 def _lines(result: Result) -> str:
-    spread = f"{_seconds(result.p10_s)}-{_seconds(result.p90_s)}"
+    spread = f"{seconds(result.p10_s)}-{seconds(result.p90_s)}"
     limit = f"{result.limit_share:.0%}" if result.limit_share else ""
     peer = f"{result.peer.name} {result.peer.time(result.n)}" if result.peer else ""
     line = (
-        f"{result.case:<26}{result.device:<14}{_size(result.n):>8}{_seconds(result.median_s):>10}{spread:>18}"
-        f"{_seconds(result.best_cpu_s):>10}{_quantity(result.rate) + result.unit:>22}{limit:>7}{peer:>22}"
+        f"{result.case:<26}{result.device:<14}{size(result.n):>8}{seconds(result.median_s):>10}{spread:>18}"
+        f"{seconds(result.best_cpu_s):>10}{quantity(result.rate) + result.unit:>22}{limit:>7}{peer:>22}"
         f"  {'ok' if result.correct else 'WRONG'}"
     )
-    stages = [f"  {name:<46}{_seconds(seconds):>10}" for name, seconds in result.stages_s.items()]
+    stages = [f"  {name:<46}{seconds(took):>10}" for name, took in result.stages_s.items()]
     memory = [f"  {'peak memory':<46}{format_size(result.peak_bytes):>10}"] if result.peak_bytes else []
     return "\n".join([line, *stages, *memory])
 
@@ -228,18 +228,18 @@ def _foot(facts: Mapping[str, object], results: list[Result], options: argparse.
     return "\n".join([machine_line, runs_line, *notes])
 
 
-def _size(n: int) -> str:
+def size(n: int) -> str:
     return f"2^{n.bit_length() - 1}" if n & (n - 1) == 0 < n and n > 8 else str(n)
 
 
-def _seconds(value: float) -> str:
+def seconds(value: float) -> str:
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
     return f"{value / 1e-6:.3g} us"
 
 
-def _quantity(value: float) -> str:
+def quantity(value: float) -> str:
     for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= scale:
             return f"{value / scale:.3g} {prefix} "
