@@ -39,6 +39,10 @@ class DeviceError(CuzkError):
     """The device that was asked for cannot be had or failed. `cuzk doctor` shows what there is."""
 
 
+class DeviceFault(DeviceError):
+    """The device failed while it worked and is unusable in this process. The process and other devices go on."""
+
+
 class UsageError(CuzkError):
     """Options contradict each other or make no sense. `--help` shows the right ones."""
 
