@@ -27,11 +27,11 @@ from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import choose_device
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
-from cuzk.warm_up import TO_PROVE, warm_up
 from cuzk.sector.c1 import parse_c1, read_c1
 from cuzk.sector.check import check_partition, check_statement
 from cuzk.sector.inputs import C1
 from cuzk.sector.public_inputs import public_inputs
+from cuzk.warm_up import TO_PROVE, warm_up
 
 Source = str | os.PathLike[str] | bytes
 _MEMORY_ORIGIN = "the given bytes"

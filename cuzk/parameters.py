@@ -17,8 +17,8 @@ from cuzk.groth16.parameters import SECTIONS, open_parameters
 from cuzk.groth16.point_rows import PointRows
 from cuzk.groth16.qap import point_counts
 from cuzk.kernels.device.choose import choose_device
-from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, warm_up
 from cuzk.sector.shape import shape_of
+from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, warm_up
 
 
 def generate_parameters(

@@ -215,15 +215,15 @@ class _Stage:
         return f"{format_count(self.done)} / {format_count(self.total, self.unit)}"
 
     def pace(self) -> str:
-        """ "1.3 M/s, ETA 7.1 s"."""
+        """ "1.3 M/s, ETA 7.1 s"; no rate below one a second."""
         elapsed = monotonic() - self.begin
         if not self.done or elapsed <= 0:
             return ""
         rate = self.done / elapsed
-        shown = f"{format_count(rate, 'bytes' if self.unit == 'bytes' else '')}/s"
-        if self.total is None or self.done >= self.total:
-            return shown
-        return f"{shown}, ETA {format_duration((self.total - self.done) / rate)}"
+        parts = [f"{format_count(rate, 'bytes' if self.unit == 'bytes' else '')}/s"] if rate >= 1 else []
+        if self.total is not None and self.done < self.total:
+            parts.append(f"ETA {format_duration((self.total - self.done) / rate)}")
+        return ", ".join(parts)
 
 
 class _PlainProgress:

@@ -92,6 +92,7 @@ def _multiples(device: CpuDevice, form_name: str) -> np.ndarray[tuple[int, ...],
 def _sums(device: CpuDevice, form_name: str) -> None:
     form = getattr(device, form_name)
     encoded = _multiples(device, form_name)
+    encoded.flags.writeable = False  # as in a parameter file: for the compiler that is another type
     spare = max(
         msm_scratch_rows(device, form, _POINTS),
         bits_scratch_rows(device, form, _POINTS),
