@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from cuzk.errors import InputError, ProofError, UsageError
 from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
 from cuzk.groth16.checked import CheckedFiles
 from cuzk.groth16.locate import Found, find_parameters, find_verifying_key
+from cuzk.groth16.manifest import entry_of
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
-from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.parameters import ParameterFile, open_parameters
 from cuzk.groth16.point_rows import PointRows
 from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
 from cuzk.groth16.prove import Randomizers
@@ -85,79 +87,95 @@ def prove(
     params       folder that is searched first for Groth16 parameters
     device       auto, cpu, cpu:ifma, cpu:scalar
     insecure_rs  fixes r and s of every proof: for tests, it breaks zero knowledge
-    Raises InputError, ParameterError, ResourceError, DeviceError, UsageError; ProofError if a proof fails its check.
+    Raises InputError, ParameterError, ResourceError, DeviceError, UsageError; ProofError if a proof fails its
+    check.
     """
     clock = _Clock(on_event)
     on_event = clock.hear
     machine = _device(device, threads, on_event)
     with stage(on_event, "read"):
         c1 = _read(source)
+        check_statement(c1)
     chosen = _chosen(c1, partitions)
     if insecure_rs is not None:
         _require_randomizers(insecure_rs, on_event)
+    with stage(on_event, "parameters"):
+        found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
+    _warn_of_development(found, on_event)
+    with stage(on_event, "circuit"):
+        circuit = porep_circuit(c1.shape)
+        parameters = open_parameters(found.path, point_counts(circuit))
+    MemoryPlan.of(machine, circuit).require(available_memory())
     warm_up(machine, TO_PROVE, on_event)
     with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
-        check_statement(c1)
         for done, k in enumerate(chosen, start=1):
             check_partition(c1, c1.partitions[k], machine)
             progress(done, len(chosen))
-    with stage(on_event, "circuit"):
-        circuit = porep_circuit(c1.shape)
-    MemoryPlan.of(machine, circuit).require(available_memory())
-    proofs = _prove_all(machine, c1, circuit, chosen, params, insecure_rs, on_event)
-    proof = join_proofs(proofs)
+    with _first_use(machine, found, parameters, on_event) as points:
+        proofs = [
+            _prove_one(
+                machine, c1, k, circuit, parameters, points, insecure_rs, _labelled(on_event, k, chosen)
+            )
+            for k in chosen
+        ]
     return ProveResult(
         status="COMPLETED",
         job_id=_job_id(c1, chosen),
-        proof=proof,
+        proof=join_proofs(proofs),
         partitions=chosen,
         timings=clock.timings(),
         wall_ms=clock.elapsed_ms(),
     )
 
 
-def _prove_all(
-    device: CpuDevice,
-    c1: C1,
-    circuit: Circuit,
-    chosen: tuple[int, ...],
-    params: Path | None,
-    insecure_rs: tuple[int, int] | None,
-    on_event: OnEvent,
-) -> list[Proof]:
-    with stage(on_event, "parameters"):
-        found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
-        parameters = open_parameters(found.path, point_counts(circuit))
-    _warn_of_development(found, on_event)
+@contextmanager
+def _first_use(
+    device: CpuDevice, found: Found, parameters: ParameterFile, on_event: OnEvent
+) -> Iterator[PointRows]:
+    """The points for the work inside `with`; at the file's first use they are checked, which is remembered.
+
+    What is published is known by its digest; of other files every point must be of order r.
+    """
     checked = CheckedFiles()
     known = checked.of(found.path)
-    if not known.points_checked:
+    entry = None if found.is_development else entry_of(found.path.name)
+    if entry is not None and known.digest != entry.digest:
+        with stage(on_event, "digest", unit="bytes") as progress:
+            checked.require_digest(found.path, entry, progress)
+    is_new = entry is None and not known.points_checked
+    if is_new:
         on_event(Notice(level="info", text=f"first use of {found.path}: its points are checked, once"))
-    points = PointRows(device, parameters, check_subgroup=not known.points_checked)
-    proofs = []
-    for k in chosen:
-        label = "" if len(chosen) == 1 else f"partition {k}: "
-        on_partition = _labelled(on_event, label)
-        with stage(on_partition, "witness"):
-            public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-            assignment = assign(device, circuit, free_values(c1.shape, public, c1.partitions[k]))
-        randomizers = Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1])
-        proofs.append(
-            prove_partition(
-                device,
-                parameters,
-                points,
-                circuit,
-                assignment,
-                randomizers,
-                public_inputs=public_inputs(c1.statement, k),
-                on_event=on_partition,
-                where=f"{c1.origin}, partition {k}",
-            )
-        )
-        if points.all_checked():
-            checked.points_are_good(found.path, as_of=known)
-    return proofs
+    points = PointRows(device, parameters, check_subgroup=is_new)
+    yield points
+    if is_new and points.all_checked():
+        checked.points_are_good(found.path, as_of=known)
+
+
+def _prove_one(
+    device: CpuDevice,
+    c1: C1,
+    k: int,
+    circuit: Circuit,
+    parameters: ParameterFile,
+    points: PointRows,
+    insecure_rs: tuple[int, int] | None,
+    on_event: OnEvent,
+) -> Proof:
+    """The verified proof of partition k."""
+    with stage(on_event, "witness"):
+        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+        assignment = assign(device, circuit, free_values(c1.shape, public, c1.partitions[k]))
+    return prove_partition(
+        device,
+        parameters,
+        points,
+        circuit,
+        assignment,
+        Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1]),
+        public_inputs=public_inputs(c1.statement, k),
+        on_event=on_event,
+        where=f"{c1.origin}, partition {k}",
+    )
 
 
 def verify(
@@ -176,7 +194,9 @@ def verify(
     count = c1.registered_proof.partitions
     if len(proofs) != count:
         raise InputError(
-            f"a proof of {c1.registered_proof.name} has {count} partitions of {PROOF_BYTES} bytes, not {len(proofs)}",
+            f"a proof of {c1.registered_proof.name} has {count} partition(s) of {PROOF_BYTES} bytes, "
+            f"this one has {len(proofs)}",
+            where=_MEMORY_ORIGIN if isinstance(proof, bytes) else os.fspath(proof),
             next="give the proof of all partitions, exactly as it was written",
         )
     with stage(on_event, "parameters"):
@@ -199,7 +219,7 @@ class _Clock:
     """Passes events on and adds up what the stages took."""
 
     _SYNTHESIS = ("witness", "rows", "circuit")
-    _PARAMETERS = ("parameters",)
+    _PARAMETERS = ("parameters", "digest")
     _DEVICE = ("transforms", "sum h", "sum l", "sum a", "sum b_g1", "sum b_g2")
 
     def __init__(self, on_event: OnEvent) -> None:
@@ -229,12 +249,12 @@ class _Clock:
         return round(sum(self._seconds.get(kind, 0.0) for kind in kinds) * 1000)
 
 
-def _labelled(on_event: OnEvent, label: str) -> OnEvent:
-    """Puts the partition's name before the names of its stages."""
-    if not label:
+def _labelled(on_event: OnEvent, k: int, chosen: tuple[int, ...]) -> OnEvent:
+    """Puts the partition before the names of its stages, where there are several."""
+    if len(chosen) == 1:
         return on_event
     return lambda event: on_event(
-        event if isinstance(event, Notice) else replace(event, name=label + event.name)
+        event if isinstance(event, Notice) else replace(event, name=f"partition {k}: {event.name}")
     )
 
 
@@ -269,9 +289,10 @@ def _proof_bytes(proof: Source) -> bytes:
 def _chosen(c1: C1, partitions: Sequence[int] | None) -> tuple[int, ...]:
     count = len(c1.partitions)
     chosen = tuple(range(count)) if partitions is None else tuple(sorted(set(partitions)))
-    if not chosen or not all(0 <= k < count for k in chosen):
+    unknown = [k for k in chosen if not 0 <= k < count]
+    if unknown or not chosen:
         raise UsageError(
-            f"there is no partition {', '.join(str(k) for k in chosen if not 0 <= k < count) or 'in an empty list'}",
+            f"there is no partition {', '.join(map(str, unknown)) or 'in an empty list'}",
             where=c1.origin,
             next=f"partitions are 0 to {count - 1}",
         )
@@ -284,7 +305,8 @@ def _require_randomizers(rs: tuple[int, int], on_event: OnEvent) -> None:
     on_event(
         Notice(
             level="warning",
-            text="INSECURE: the randomness of this proof is fixed. It is not zero-knowledge and can leak the sector's data",
+            text="INSECURE: the randomness of this proof is fixed. "
+            "It is not zero-knowledge and can leak the sector's data",
         )
     )
 
@@ -303,6 +325,12 @@ def _job_id(c1: C1, chosen: tuple[int, ...]) -> str:
     """The same for the same work: a digest of the statement and the partitions."""
     statement = c1.statement
     digest = hashlib.sha256(statement.registered_proof.name.encode())
-    for part in (statement.replica_id, statement.comm_d, statement.comm_r, statement.seed, repr(chosen).encode()):
+    for part in (
+        statement.replica_id,
+        statement.comm_d,
+        statement.comm_r,
+        statement.seed,
+        repr(chosen).encode(),
+    ):
         digest.update(part)
     return digest.hexdigest()[:_JOB_ID_DIGITS]

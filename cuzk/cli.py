@@ -1,16 +1,18 @@
 """The commands. Each parses, calls, shows; what it calls is imported when it runs: --help answers at once.
 
 Exit codes: 0 done and verified, 1 the input or the environment is at fault, 2 usage, 3 a proof failed its
-check, 130 interrupted.
+check, 128 + n ended by signal n: 130 after Ctrl-C.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -39,26 +41,43 @@ if TYPE_CHECKING:
     from cuzk.config import Config
 
 F = TypeVar("F", bound=Callable[..., Any])
-INTERRUPTED = 130
+_ENDED_BY_SIGNAL = 128  # plus the signal's number: what a shell reports for it
 
 
 class Cli(click.Group):
     """Turns what goes wrong into what, where and what to do next, and into the exit code of its class."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _signals_as_exceptions():
             warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
             except (click.ClickException, click.exceptions.Exit, click.Abort):
                 raise
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as interrupt:
                 click.echo("\ninterrupted", err=True)
-                ctx.exit(INTERRUPTED)
+                ctx.exit(_ENDED_BY_SIGNAL + next(iter(interrupt.args), signal.SIGINT))
             except BrokenPipeError:  # click ends quietly when nobody reads on
                 raise
             except Exception as error:
                 _fail(ctx, explain(error))
+
+
+@contextmanager
+def _signals_as_exceptions() -> Iterator[None]:
+    """A polite kill, or a terminal that goes away, ends work as Ctrl-C does: temporary files are removed."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def explain(error: Exception) -> CuzkError:
@@ -319,11 +338,13 @@ def sector_inspect(c1: Path, miner: int | None, settings: Config, as_json: bool)
     from cuzk.kernels.device.choose import choose_device
     from cuzk.sector.c1 import read_c1
     from cuzk.sector.check import check
+    from cuzk.warm_up import TO_CHECK, warm_up
 
     machine = choose_device(settings.device, settings.threads)
     with view.live(as_json=as_json) as on_event:
         with stage(on_event, "read"):
             sector = read_c1(c1)
+        warm_up(machine, TO_CHECK, on_event)
         with stage(on_event, "check"):
             check(sector, machine, miner=miner)
     view.show_sections(report.sector_facts(sector), as_json=as_json)

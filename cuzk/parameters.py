@@ -75,6 +75,7 @@ def verify_parameters(
     with stage(on_event, "circuit"):
         parameters = open_parameters(found.path, point_counts(porep_circuit(shape)))
     checked = CheckedFiles()
+    checked.forget(found.path)
     known = checked.of(found.path)
     entry = entry_of(found.path.name)
     if entry is not None and not found.is_development:

@@ -1,18 +1,20 @@
 """Compiling what a task needs before it begins, on all cores, as a stage with progress.
 
-Numba compiles one function at a time in a process, so each thread of the device gets a process of its own, which
-compiles groups of kernels into the cache folder, where this process finds them. The groups run every kernel once on
-the smallest data that reaches it. A mark in the folder says which groups are there: a second start does nothing.
-Where the folder cannot be written, kernels compile in this process at their first use.
+Numba compiles one function at a time in a process, so each thread of the device gets a process of its own,
+which compiles groups of kernels into the cache folder, where this process finds them. The groups run every
+kernel once on the smallest data that reaches it. A mark in the folder says which groups are there: a second
+start does nothing. Where the folder cannot be written, kernels compile in this process at their first use.
 """
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -132,47 +134,72 @@ def warm_up(device: CpuDevice, groups: tuple[str, ...], on_event: OnEvent) -> No
     with stage(on_event, "compile kernels (first start)", total=len(missing), unit="groups") as progress:
         failed = _compile_in_processes(device, missing, progress)
     if failed:
-        on_event(Notice(level="warning", text=f"not compiled ahead: {', '.join(failed)}; they compile when needed"))
+        on_event(
+            Notice(level="warning", text=f"not compiled ahead: {', '.join(failed)}; they compile when needed")
+        )
 
 
 def _mark(device: CpuDevice, group: str) -> Path:
     return compiled_folder() / f"complete {device.name.replace(':', ' ')} {group}"
 
 
-def _compile_in_processes(device: CpuDevice, names: list[str], progress: Callable[[int, int], None]) -> list[str]:
+def _compile_in_processes(
+    device: CpuDevice, names: list[str], progress: Callable[[int, int], None]
+) -> list[str]:
+    """The names that could not be compiled."""
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
     for name in names:
         todo.put(name)
     done: list[str] = []
     lock = threading.Lock()
 
-    def drive() -> None:
+    def drive(child: subprocess.Popen[str]) -> None:
         """Feeds one process: a group's name in, the same name back when it is compiled."""
-        command = [sys.executable, "-m", "cuzk.warm_up", str(device.lanes)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as child:
-            assert child.stdin is not None and child.stdout is not None
-            while not todo.empty():
-                try:
-                    name = todo.get_nowait()
-                except queue.Empty:
-                    break
+        assert child.stdin is not None and child.stdout is not None
+        with suppress(queue.Empty, OSError):  # nothing left to do, or the child has died
+            while True:
+                name = todo.get_nowait()
                 child.stdin.write(f"{name}\n")
                 if child.stdout.readline().strip() != name:
-                    break
+                    return
                 with lock:
                     done.append(name)
                     progress(len(done), len(names))
-            child.stdin.close()
 
-    drivers = [threading.Thread(target=drive, daemon=True) for _ in range(min(device.threads, len(names)))]
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join()
+    with ExitStack() as stack:
+        children = [stack.enter_context(_compiler(device)) for _ in range(min(device.threads, len(names)))]
+        drivers = [threading.Thread(target=drive, args=(child,), daemon=True) for child in children]
+        for driver in drivers:
+            driver.start()
+        for driver in drivers:
+            driver.join()
     return [name for name in names if name not in done]
 
 
-def _serve(lanes: int) -> None:
+@contextmanager
+def _compiler(device: CpuDevice) -> Iterator[subprocess.Popen[str]]:
+    """A process that compiles with this package into this process's folder, and ends with the `with`."""
+    package_parent = str(Path(__file__).parents[1])
+    code = (
+        f"import sys; sys.path[0] = {package_parent!r}; from cuzk.warm_up import serve; serve({device.lanes})"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # what fails here fails again, and is heard, where it is needed
+        text=True,
+        bufsize=1,
+        env={**os.environ, "XDG_CACHE_HOME": str(compiled_folder().parents[1])},
+    )
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def serve(lanes: int) -> None:
     """The compiling process: reads names of groups, runs each, marks it and answers with its name."""
     device = CpuDevice(threads=1, lanes=lanes)
     for line in sys.stdin:
@@ -180,7 +207,3 @@ def _serve(lanes: int) -> None:
         GROUPS[name](device)
         _mark(device, name).touch()
         print(name, flush=True)
-
-
-if __name__ == "__main__":
-    _serve(int(sys.argv[1]))

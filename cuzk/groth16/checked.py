@@ -87,10 +87,18 @@ class CheckedFiles:
         """Note that every point was checked; `as_of` is what `of` gave before the check began."""
         self._add(path, replace(self.of(path), points_checked=True), as_of=as_of)
 
+    def forget(self, path: Path) -> None:
+        """Nothing is known about the file afterwards."""
+        files = self._read()
+        if files.pop(str(path.resolve()), None) is not None:
+            self._write(files)
+
     def _add(self, path: Path, checked: Checked, *, as_of: Checked) -> None:
         if not checked.is_of_the_same_file(as_of):  # it changed while it was read: nothing is known
             return
-        files = {**self._read(), str(path.resolve()): checked}
+        self._write({**self._read(), str(path.resolve()): checked})
+
+    def _write(self, files: dict[str, Checked]) -> None:
         content = {"version": _VERSION, "files": {name: asdict(entry) for name, entry in files.items()}}
         try:
             make_folder(self._record.parent)

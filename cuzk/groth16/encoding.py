@@ -74,7 +74,7 @@ def g1_of_coordinates(point: tuple[int, int] | None) -> G1Point:
 
 
 def g2_of_coordinates(point: tuple[tuple[int, int], tuple[int, int]] | None) -> G2Point:
-    """The point of affine coordinates (c0, c1), None for the identity. Raises PointError unless of order r."""
+    """The point of coordinates (c0, c1), None for the identity. Raises PointError unless of order r."""
     if point is None:
         return G2Point.identity()
     return decode_g2(b"".join(c.to_bytes(FQ_BYTES, "big") for c0, c1 in point for c in (c1, c0)))

@@ -58,8 +58,9 @@ class MemoryPlan:
         """Raises ResourceError with the plan when `available` bytes are too few."""
         if self.peak > available:
             raise ResourceError(
-                f"a proof takes {format_size(self.peak)} of memory ({self}), and {format_size(available)} are available",
-                next="free memory, or use a machine with more",
+                f"a proof takes {format_size(self.peak)} of memory, {format_size(available)} are available",
+                where=f"the plan: {self}",
+                next="close other programs, raise the limit of memory, or use a machine with more",
             )
 
 

@@ -1,7 +1,7 @@
 """The sections of a parameter file as point rows for kernels: decoded, checked, one at a time in one array.
 
-Every decoding checks that coordinates are canonical and points on the curve. Whether they lie in the subgroup of
-order r is checked once for a file, by random sums (`subset_sums`), and remembered by `checked`.
+Every decoding checks that coordinates are canonical and points on the curve. Whether they lie in the subgroup
+of order r is checked once for a file, by random sums (`subset_sums`), and remembered by `checked`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class PointRows:
             self._words = aligned_empty(count * words, 1).reshape(-1)
         return self._words[: count * words].reshape(count, words)
 
-    def _require_subgroup(self, section: SectionName, form: Any, rows: NDArray[np.uint64], count: int) -> None:
+    def _require_subgroup(
+        self, section: SectionName, form: Any, rows: NDArray[np.uint64], count: int
+    ) -> None:
         of_coordinates = g1_of_coordinates if form.degree == 1 else g2_of_coordinates
         for point in random_subset_sums(self._device, form, rows, count):
             try:

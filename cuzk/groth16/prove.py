@@ -111,7 +111,7 @@ def prove(
     """The verified proof of one partition.
 
     points         decodes the sections of `parameters`; checks them at their first use
-    public_inputs  (n, 4) without ONE, from the statement and not from the assignment: what a verifier will use
+    public_inputs  (n, 4) without ONE, from the statement, not the assignment: what a verifier will use
     Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned.
     """
     with stage(on_event, "rows"):
@@ -126,8 +126,8 @@ def prove(
             raise ProofError(
                 "the proof does not verify and was thrown away",
                 where=where,
-                next=f"check {parameters.path} with `cuzk params verify` and C1 with `cuzk circuit digest --check`; "
-                "if both are good, this is a fault of cuzk: please report it",
+                next=f"check {parameters.path} with `cuzk params verify` and C1 with `cuzk circuit digest "
+                "--check`; if both are good, this is a fault of cuzk: please report it",
             )
     return proof
 
@@ -138,7 +138,12 @@ def _row_values(device: CpuDevice, circuit: Circuit, assignment: Assignment) -> 
 
 
 def _sums(
-    device: CpuDevice, points: PointRows, circuit: Circuit, assignment: Assignment, h: Vector, on_event: OnEvent
+    device: CpuDevice,
+    points: PointRows,
+    circuit: Circuit,
+    assignment: Assignment,
+    h: Vector,
+    on_event: OnEvent,
 ) -> Sums:
     all_inputs, no_inputs = np.ones(circuit.num_inputs, bool), np.zeros(circuit.num_inputs, bool)
     all_aux = np.ones(circuit.num_aux, bool)
