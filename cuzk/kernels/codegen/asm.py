@@ -1,12 +1,12 @@
-"""The assembler of the GPU programs: a recorded list of 32-bit instructions, printed as PTX or run on plain integers.
+"""The assembler of GPU programs: recorded 32-bit instructions, printed as PTX or run on plain integers.
 
-A word is a register, by name, or a constant. Every instruction writes a new register, so nothing is ever overwritten.
-The GPU has one carry flag. Here it is reached through a `Chain` alone: the first instruction of a chain ignores the
-flag, each further one adds the carry of its predecessor. Recording asserts that no other chain comes between, and
-an instruction sets the flag only if a successor reads it.
+A word is a register, by name, or a constant. Every instruction writes a new register: nothing is overwritten.
+The GPU has one carry flag. Here it is reached through a `Chain` alone: its first instruction ignores the
+flag, each further one adds the carry of its predecessor. Recording asserts that no other chain comes between,
+and an instruction sets the flag only if a successor reads it.
 
 `Program.run` asserts more: where no successor takes a carry, there is none, unless the instruction `wraps`.
-[PTX ISA 8.x: extended-precision integer arithmetic instructions]
+Source: PTX ISA, "Extended-Precision Integer Arithmetic Instructions".
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ Words = list[Word]
 # What an instruction computes before it takes the carry and drops what exceeds 32 bits.
 _VALUES: dict[str, Callable[..., int]] = {
     "mul.lo": lambda x, y: x * y & LOW,
-    "mul.hi": lambda x, y: x * y >> WIDTH,
     "mad.lo": lambda x, y, z: (x * y & LOW) + z,
     "mad.hi": lambda x, y, z: (x * y >> WIDTH) + z,
     "add": lambda x, y: x + y,
@@ -41,7 +40,7 @@ _TYPES = {"and": "b32", "or": "b32", "not": "b32", "shf.l.clamp": "b32", "selp":
 
 @dataclass(slots=True)
 class Instruction:
-    """`result` = operation on `arguments`; `takes` and `gives` say whether it reads and sets the carry flag."""
+    """`result` = operation on `arguments`; it reads the carry flag if it `takes`, sets it if it `gives`."""
 
     operation: str
     result: str
@@ -83,8 +82,6 @@ class Chain:
 
     def mad_wide(self, x: Word, y: Word, low: Word, high: Word, wraps: bool = False) -> tuple[Word, Word]:
         """(low, high) + x*y + carry: a pair that the GPU's assembler fuses into one wide multiply-add."""
-        if self._last is None and low == high == 0:
-            return self._asm.emit("mul.lo", x, y), self._asm.emit("mul.hi", x, y)
         return self._emit("mad.lo", x, y, low), self._emit("mad.hi", x, y, high, wraps=wraps)
 
     def mad_low(self, x: Word, y: Word, low: Word) -> Word:
@@ -181,8 +178,8 @@ class Program:
     def text(self) -> str:
         """One block of inline PTX: $0, $1, ... are the outputs, then the inputs.
 
-        The outputs are copied at the very end, when no input is needed any more: an output may share a register
-        with an input. The copies cost nothing, ptxas removes them.
+        The outputs are copied at the very end, when no input is needed any more, as an output may share a
+        register with an input. The copies cost nothing, ptxas removes them.
         """
         operands = {name: f"${len(self.outputs) + k}" for k, name in enumerate(self.inputs)}
 
@@ -215,20 +212,17 @@ class Program:
             known[i.result] = exact & LOW
         return [known[x] if isinstance(x, str) else x for x in self.outputs]
 
-    def count(self, operation: str) -> int:
-        return sum(i.operation == operation for i in self.instructions)
-
     @property
     def wide_products(self) -> int:
-        """Products of which both halves are made, by neighbouring instructions: one instruction of the GPU each."""
-        following = zip(self.instructions, self.instructions[1:], strict=False)
+        """Products of which both halves are made, one after the other: one instruction of the GPU each."""
         return sum(
-            (i.operation, j.operation) in {("mul.lo", "mul.hi"), ("mad.lo", "mad.hi")}
-            and i.arguments[:2] == j.arguments[:2]
-            for i, j in following
+            (low.operation, high.operation) == ("mad.lo", "mad.hi")
+            and low.arguments[:2] == high.arguments[:2]
+            for low, high in zip(self.instructions, self.instructions[1:], strict=False)
         )
 
     @property
     def low_products(self) -> int:
         """Products of which only the lower half is made: half the cost of a wide one."""
-        return self.count("mul.lo") + self.count("mad.lo") - self.wide_products
+        lower_halves = sum(i.operation in ("mul.lo", "mad.lo") for i in self.instructions)
+        return lower_halves - self.wide_products

@@ -1,12 +1,13 @@
 """Montgomery arithmetic on 32-bit limbs, as programs of `asm` for the GPU. R = 2^384 for Fq, 2^256 for Fr.
 
-Columns   A sum of products is held twice: products that begin in an even column, and in an odd one. Within either, the
-          pairs (low, high) of a row touch each other without overlap, so one carry chain runs through all of them
-          and each is one wide multiply-add of the GPU, at half its rate of additions: they are what a product costs.
-Digits    Reduction clears a column at a time, from below: joins its two words to a digit, and adds the multiple of p
-          that makes it 0. Nothing is ever moved; a cleared column is just not looked at again.
+Columns   A sum of products is held in two parts: products that begin in an even column, and in an odd one.
+          Within either, the pairs (low, high) of a row touch without overlap, so one carry chain runs through
+          all of them, and each is one wide multiply-add of the GPU.
+Digits    Reduction clears column by column, from below: joins the column's two words to a digit and adds the
+          multiple of p that makes it 0. Nothing is moved; a cleared column is not looked at again.
 Ranges    Elements are canonical (in [0, p)) unless a name says `_lt_2p` (in [0, 2p)).
-Costs     wide products + products of which only the lower half is needed:
+Costs     A wide product takes twice the time of any other instruction, and the other units work meanwhile, so
+          products are the cost, wide + those of which only the lower half is needed:
           Fq product 288 + 2, square 222 + 2; Fr product 112, square 84, product by a constant 86 + 14.
 Source    [KAK96] CIOS, for the order of the rows. [Sho] V. Shoup's product by a constant, NTL.
 """
@@ -46,7 +47,8 @@ def add_mod(asm: Asm, a: Words, b: Words, modulus: Modulus) -> Words:
 def sub_mod(asm: Asm, a: Words, b: Words, modulus: Modulus) -> Words:
     """a - b mod p."""
     difference, borrow = _difference(asm, a, b)
-    return _add(asm, difference, [asm.and_(word, borrow) for word in constant(modulus.p, modulus)], wraps=True)
+    lift = [asm.and_(word, borrow) for word in constant(modulus.p, modulus)]
+    return _add(asm, difference, lift, wraps=True)
 
 
 def add_lt_2p(asm: Asm, a: Words, b: Words, modulus: Modulus) -> Words:
@@ -96,7 +98,7 @@ def _difference(asm: Asm, a: Words, b: Words) -> tuple[Words, Word]:
 
 
 class Columns:
-    """A sum of products: word c of `words[s]` counts 2^(32c); s is the parity of the columns where pairs begin."""
+    """A sum of products: word c of `words[s]` counts 2^(32c); its pairs begin in columns of parity s."""
 
     def __init__(self, asm: Asm) -> None:
         self.asm = asm
@@ -121,8 +123,8 @@ class Columns:
     def add_row(self, x: Words, y: Word, at: int, join: int | None = None) -> None:
         """Add x*y * 2^(32 at), and join a column, at - 1 or at.
 
-        The pairs that end below the row's top word leave a carry to that word. It takes it: either the whole sum
-        fits the columns, or the word is the upper half of one product.
+        The pairs that end below the row's top word leave a carry to that word. It never overflows: either the
+        whole sum fits the columns, or the word is the upper half of one product.
         """
         top = at + len(x)
         for first in sorted((at, at + 1), key=lambda column: (top - 1 - column) % 2):
@@ -156,12 +158,12 @@ class Columns:
 
 
 def mul_mont(asm: Asm, a: Words, b: Words, modulus: Modulus) -> Words:
-    """a*b/R mod p, for a*b < R*p."""
+    """a*b/R mod p, for operands as `mul_mont_lt_2p` takes them."""
     return reduce_once(asm, mul_mont_lt_2p(asm, a, b, modulus), modulus)
 
 
 def mul_mont_lt_2p(asm: Asm, a: Words, b: Words, modulus: Modulus) -> Words:
-    """a*b/R mod p in [0, 2p), for a*b < R*p: Fq takes two operands below 3p, Fr one below 2p."""
+    """a*b/R mod p in [0, 2p), for a, b < 3p in Fq; a < p, b < 2p in Fr."""
     columns, n = Columns(asm), len(a)
     for i, limb in enumerate(b):
         columns.add_row(a, limb, at=i, join=i)
@@ -170,15 +172,15 @@ def mul_mont_lt_2p(asm: Asm, a: Words, b: Words, modulus: Modulus) -> Words:
 
 
 def sqr_mont(asm: Asm, a: Words, modulus: Modulus) -> Words:
-    """a*a/R mod p, for 2a < R and a*a < R*p."""
+    """a*a/R mod p, for an operand as `sqr_mont_lt_2p` takes it."""
     return reduce_once(asm, sqr_mont_lt_2p(asm, a, modulus), modulus)
 
 
 def sqr_mont_lt_2p(asm: Asm, a: Words, modulus: Modulus) -> Words:
-    """a*a/R mod p in [0, 2p), for 2a < R and a*a < R*p.
+    """a*a/R mod p in [0, 2p), for a < 3p in Fq; a < p in Fr.
 
-    Row i adds a[i] * (a[i] + twice the limbs above it): every cross product once. The limbs of 2a are made once;
-    only the lowest of them in a row must not take over the top bit of a[i].
+    Row i adds a[i] * (a[i] + twice the limbs above it): every cross product once. The limbs of 2a are made
+    once, but the lowest of them in a row must not contain the top bit of a[i].
     """
     columns, n = Columns(asm), len(a)
     twice = [asm.shift_left(low, high, 1) for low, high in zip([0, *a], a, strict=False)]
@@ -190,10 +192,10 @@ def sqr_mont_lt_2p(asm: Asm, a: Words, modulus: Modulus) -> Words:
 
 
 def _clear(columns: Columns, i: int, modulus: Modulus, spills: bool = False) -> None:
-    """Add a multiple of p that makes column i of the sum 0 modulo 2^32, carry included; all below are 0 already.
+    """Add a multiple of p that makes column i of the sum 0, its carry included; all below are 0 already.
 
-    What is then left fits the columns i + 1 to i + n, since a row of a product is below 2^32 p, and p below R/2.
-    A row of a square can reach 2^33 p: if that `spills`, one more column takes the carry.
+    What is left then fits the columns i + 1 to i + n: a row of a product is below 2^32 p, and p below R/2.
+    A row of a square can reach 2^33 p. Fq has room for that; in Fr it `spills` into one more column.
     """
     p = constant(modulus.p, modulus)
     if p[:2] == [1, LOW]:
@@ -207,8 +209,8 @@ def _clear(columns: Columns, i: int, modulus: Modulus, spills: bool = False) -> 
 def _clear_whole(columns: Columns, i: int, modulus: Modulus) -> None:
     """Replace the digit d * 2^(32i) by d*N * 2^(32(i+1)), with N = 1/2^32 mod p: no product but d*N itself.
 
-    That adds d*m0*p, m0 = -1/p mod 2^32, where `_clear_by_digit` adds the lower half of d*m0 only. So the sum may
-    grow to 2^32 p, just within the columns, and the last two rows, which clear by digit, bring it below 2p.
+    That adds d*m0*p, m0 = -1/p mod 2^32, where `_clear_by_digit` adds the lower half of d*m0 only. So the sum
+    may grow to about 2^32 p, which the columns hold; the last two rows, cleared by digit, bring it below 2p.
     """
     inverse = constant(pow(1 << WIDTH, -1, modulus.p), modulus)
     columns.add_row(inverse, columns.digit(i), at=i + 1, join=i)
@@ -221,7 +223,7 @@ def _clear_by_digit(columns: Columns, i: int, p: Words, m0: int) -> None:
 
 
 def _clear_sparse(columns: Columns, i: int, p: Words, spills: bool) -> None:
-    """Add q*p * 2^(32i) for p = 1 + (2^32 - 1) 2^32 + ..., q = -digit mod 2^32; the lowest two limbs need no product.
+    """Add q*p * 2^(32i) for p = 1 + (2^32 - 1) 2^32 + ..., q = -digit mod 2^32: two limbs need no product.
 
     q*(2^32 - 1) has the lower half -q, the digit again, and the upper half q - 1, or 0 if q is.
     """
