@@ -8,7 +8,6 @@ ints      the machine of the tests: plain integers, every range asserted
 llvm      the machine that emits LLVM IR, one lane or eight
 radix32   programs on 32-bit limbs, for GPUs, in terms of
 asm       instructions with a carry flag: recorded, run on plain integers, printed as PTX
-ptx       the machine that puts such a program into LLVM IR
 
 May import `modulus` only.
 """
