@@ -41,7 +41,9 @@ _ENTRY = re.compile(r"(\.visible \.entry )[\w$]+")
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 _STACK = re.compile(r"(\d+) bytes stack frame")
-_SHARED = re.compile(r"(\d+) bytes smem")
+_SHARED = re.compile(
+    r"\.shared \.align \d+ \.b8 \w+\[(\d+)\]"
+)  # nvJitLink adds what the system takes, or not
 
 pointer = types.CPointer  # the type of a kernel's parameter that takes a DeviceArray
 
@@ -52,7 +54,7 @@ class Compiled:
 
     spill_bytes   stores and loads of registers that did not fit, in the whole kernel's code
     stack_bytes   local memory: spills, and arrays that are indexed by variables
-    shared_bytes  static shared memory of a block
+    shared_bytes  static shared memory of a block, as declared
     """
 
     ptx: str
@@ -105,18 +107,13 @@ def compile_kernel(
     ptx, entries = _ENTRY.subn(rf"\g<1>{function.__name__}", ptx)
     assert entries == 1, f"{function.__name__} compiled to {entries} entries"
     cubin, log = assemble(ptx, capability, max_registers)
-    registers, stack, shared = (
-        max((int(found) for found in pattern.findall(log)), default=0)
-        for pattern in (_REGISTERS, _STACK, _SHARED)
-    )
-    spills = sum(int(stores) + int(loads) for stores, loads in _SPILLS.findall(log))
     return Compiled(
         ptx=ptx,
         cubin=cubin,
-        registers=registers,
-        spill_bytes=spills,
-        stack_bytes=stack,
-        shared_bytes=shared,
+        registers=max(int(count) for count in _REGISTERS.findall(log)),
+        spill_bytes=sum(int(stores) + int(loads) for stores, loads in _SPILLS.findall(log)),
+        stack_bytes=max(int(count) for count in _STACK.findall(log)),
+        shared_bytes=sum(int(count) for count in _SHARED.findall(ptx)),
     )
 
 

@@ -18,6 +18,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -141,5 +142,6 @@ def _keep(file: Path, code: bytes) -> None:
         part.write_bytes(hashlib.sha256(code).digest() + code)
         part.replace(file)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         warn_once(error)
