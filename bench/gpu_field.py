@@ -1,0 +1,255 @@
+"""Field arithmetic on an NVIDIA GPU: `python -m bench.gpu_field`.
+
+Every thread repeats one program of `radix32` on its own value, x := f(x, y, ...), with as many threads as the card
+holds: throughput. Inputs are uniform. Each run takes tens of milliseconds, so wall time is the kernel's time.
+Check: every distinct thread against plain integers. `--compile-only` needs no GPU: registers and spills.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.typing import signature
+from numba.cuda.extending import intrinsic
+
+from bench.peers import Peer
+from bench.runner import Case, main
+from cuzk.kernels.codegen import radix32
+from cuzk.kernels.codegen.asm import Program
+from cuzk.kernels.cuda_compile import Compiled, compile_kernel, cuda, pointer
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.modulus import FQ, FR, Modulus
+
+THREADS = 256
+DISTINCT = 64  # threads with inputs of their own; the others repeat them
+ARGUMENTS = (pointer(types.uint32), types.uint32)
+WIDE_PRODUCTS_A_CLOCK = 32  # of one multiprocessor, measured on capability 9.0; other instructions twice that
+_I32 = ir.IntType(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A program to repeat on x: its elements, of which x is the first, and what one step makes of x."""
+
+    name: str
+    modulus: Modulus
+    emit: Callable[..., Any]
+    elements: int
+    rounds: int
+    step: Callable[..., int]
+    sppark: str | None = None
+
+    @property
+    def program(self) -> Program:
+        return radix32.build(self.emit, self.modulus, self.elements)
+
+
+def mul(p: int, radix_inverse: int, x: int, y: int) -> int:
+    return x * y * radix_inverse % p
+
+
+def sqr(p: int, radix_inverse: int, x: int) -> int:
+    return x * x * radix_inverse % p
+
+
+def add(p: int, _: int, x: int, y: int) -> int:
+    return (x + y) % p
+
+
+def sub(p: int, _: int, x: int, y: int) -> int:
+    return (x - y) % p
+
+
+def scale(p: int, _: int, x: int, w: int, w_shoup: int) -> int:
+    return x * w % p
+
+
+OPERATIONS = [
+    Operation("Fq product", FQ, radix32.mul_mont, 2, 1 << 12, mul, "27.2 G/s"),
+    Operation("Fq square", FQ, radix32.sqr_mont, 1, 1 << 12, sqr, "33.9 G/s"),
+    Operation("Fq sum", FQ, radix32.add_mod, 2, 1 << 15, add, "418 G/s"),
+    Operation("Fq difference", FQ, radix32.sub_mod, 2, 1 << 15, sub, "439 G/s"),
+    Operation("Fr product", FR, radix32.mul_mont, 2, 1 << 13, mul, "59.7 G/s"),
+    Operation("Fr square", FR, radix32.sqr_mont, 1, 1 << 13, sqr, "72 G/s"),
+    Operation("Fr product by constant", FR, radix32.mul_shoup, 3, 1 << 13, scale),
+    Operation("Fr sum", FR, radix32.add_mod, 2, 1 << 15, add),
+]
+
+
+def repeating(program: Program, limbs: int) -> Callable[..., None]:
+    """The kernel: thread i reads row i, repeats the program on its first element and writes that back."""
+    rest = len(program.inputs) - limbs
+
+    @intrinsic
+    def read(typing: Any, words: Any, place: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            base = builder.gep(arguments[0], [arguments[1]])
+            loaded = [builder.load(builder.gep(base, [ir.Constant(_I32, k)])) for k in range(limbs + rest)]
+            x = context.make_tuple(builder, sig.return_type.types[0], loaded[:limbs])
+            return context.make_tuple(
+                builder,
+                sig.return_type,
+                [x, context.make_tuple(builder, sig.return_type.types[1], loaded[limbs:])],
+            )
+
+        return signature(types.Tuple([_words(limbs), _words(rest)]), words, place), codegen
+
+    @intrinsic
+    def apply(typing: Any, x: Any, others: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            inputs = [builder.extract_value(arguments[0], k) for k in range(limbs)]
+            inputs += [builder.extract_value(arguments[1], k) for k in range(rest)]
+            outputs = ir.LiteralStructType([_I32] * limbs)
+            function = ir.FunctionType(outputs, [_I32] * len(inputs))
+            constraints = ",".join(["=r"] * limbs + ["r"] * len(inputs))
+            block = builder.asm(function, program.text(), constraints, inputs, side_effect=False)
+            made = [builder.extract_value(block, k) for k in range(limbs)]
+            return context.make_tuple(builder, sig.return_type, made)
+
+        return signature(x, x, others), codegen
+
+    @intrinsic
+    def write(typing: Any, words: Any, place: Any, x: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            base = builder.gep(arguments[0], [arguments[1]])
+            for k in range(limbs):
+                word = builder.extract_value(arguments[2], k)
+                builder.store(word, builder.gep(base, [ir.Constant(_I32, k)]))
+            return context.get_dummy_value()
+
+        return signature(types.void, words, place, x), codegen
+
+    size = limbs + rest
+
+    def repeat(words, rounds):  # type: ignore[no-untyped-def]
+        place = cuda.grid(1) * size
+        x, others = read(words, place)
+        for _ in range(rounds):
+            x = apply(x, others)
+        write(words, place, x)
+
+    return repeat
+
+
+def _words(count: int) -> Any:
+    return types.UniTuple(types.uint32, count)
+
+
+class Repeating:
+    """The kernel of an operation, as a device loads it: compiled anew, so that the cache holds no benchmarks."""
+
+    name = "repeat"
+    argument_types = ARGUMENTS
+
+    def __init__(self, operation: Operation) -> None:
+        self._function = repeating(operation.program, radix32.limb_count(operation.modulus))
+
+    def compile(self, capability: tuple[int, int]) -> Compiled:
+        return compile_kernel(self._function, ARGUMENTS, capability, launch_bounds=(THREADS,))
+
+    def cubin(self, capability: tuple[int, int]) -> bytes:
+        return self.compile(capability).cubin
+
+
+def case(device: CudaDevice, operation: Operation) -> Case:
+    kernel = device.load(Repeating(operation))
+    blocks = device.card.multiprocessors * kernel.blocks_at_once(THREADS)
+    given = operands(operation)
+    rows = device.allocate((blocks * THREADS, given.shape[1]), np.uint32)
+    host = np.ascontiguousarray(np.resize(given, rows.shape))
+    launch = kernel.prepare(blocks, THREADS, rows, operation.rounds)
+
+    def prepare() -> None:
+        device.upload(host, into=rows)
+        device.synchronise()
+
+    def run(_: None) -> None:
+        launch.run(device.stream)
+        device.synchronise()
+
+    def check(_: None) -> bool:
+        left = device.download(rows)[:, : radix32.limb_count(operation.modulus)]
+        one_each = left[:DISTINCT]
+        same = np.array_equal(left, np.resize(one_each, left.shape))
+        return same and [value_of(row) for row in one_each] == expected(operation, given)
+
+    clock = device.card.clock_mhz * 1e6 * device.card.multiprocessors
+    program = operation.program
+    products = program.wide_products + program.low_products / 2
+    return Case(
+        name=operation.name,
+        device=f"{device.name}, {kernel.registers} regs",
+        n=rows.shape[0] * operation.rounds,
+        prepare=prepare,
+        run=run,
+        check=check,
+        items=rows.shape[0] * operation.rounds,
+        unit="operations",
+        limit=clock * WIDE_PRODUCTS_A_CLOCK / (products or len(program.instructions) / 2),
+        limit_of="its products, or without any its instructions, at the rate and highest clock of the card",
+        peer=operation.sppark
+        and Peer(name="sppark", source="CUDA C++ on one H200", times={0: operation.sppark}),
+    )
+
+
+def operands(operation: Operation) -> np.ndarray[Any, Any]:
+    """(DISTINCT, words) uint32; a third operand is what the product by the second, a constant, needs beside it."""
+    rng, p, n = random.Random(1), operation.modulus.p, radix32.limb_count(operation.modulus)
+    rows = []
+    for _ in range(DISTINCT):
+        values = [rng.randrange(p) for _ in range(min(operation.elements, 2))]
+        if operation.elements == 3:
+            values.append((values[1] << 32 * n) // p)
+        rows.append([limb for value in values for limb in operation.modulus.limbs(value, n, radix32.WIDTH)])
+    return np.array(rows, np.uint32)
+
+
+def expected(operation: Operation, given: np.ndarray[Any, Any]) -> list[int]:
+    """Plain integers, one step after another."""
+    p, n = operation.modulus.p, radix32.limb_count(operation.modulus)
+    radix_inverse = pow(1 << radix32.WIDTH * n, -1, p)
+    results = []
+    for row in given:
+        x, *others = (value_of(row[k : k + n]) for k in range(0, len(row), n))
+        for _ in range(operation.rounds):
+            x = operation.step(p, radix_inverse, x, *others)
+        results.append(x)
+    return results
+
+
+def value_of(limbs: np.ndarray[Any, Any]) -> int:
+    return int.from_bytes(np.ascontiguousarray(limbs, "<u4").tobytes(), "little")
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="cuda:0", metavar="NAME")
+    parser.add_argument("--operation", nargs="+", metavar="NAME", help="only those whose name begins so")
+
+
+def cases(chosen: argparse.Namespace) -> Iterator[Case]:
+    prefixes = tuple(chosen.operation or [""])
+    with CudaDevice(chosen.device) as device:
+        for operation in OPERATIONS:
+            if operation.name.startswith(prefixes):
+                yield case(device, operation)
+
+
+def show_compiled(capability: tuple[int, int] = (9, 0)) -> None:
+    for operation in OPERATIONS:
+        compiled = Repeating(operation).compile(capability)
+        print(f"{operation.name:<26}{compiled.registers:>4} registers {compiled.spill_bytes:>4} spill bytes")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--compile-only"]:
+        show_compiled()
+    else:
+        main("Field arithmetic on a GPU", cases, options, runs=20)
