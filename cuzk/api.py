@@ -316,7 +316,7 @@ def _warn_of_development(found: Found, on_event: OnEvent) -> None:
         on_event(
             Notice(
                 level="warning",
-                text=f"{found.path} are development parameters: no network accepts proofs made with them",
+                text=f"development parameters, from {found.path.parent}: no network accepts such proofs",
             )
         )
 

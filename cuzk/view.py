@@ -293,7 +293,7 @@ def _draw_on(progress: Progress) -> OnEvent:
 
 def _finish(progress: Progress, task: TaskID, stage: _Stage, event: StageDone) -> None:
     """The line of a stage that is over: full bar, how much, how long."""
-    amount = format_count(stage.done, stage.unit) if stage.unit else ""
+    amount = format_count(stage.done, stage.unit) if stage.unit and stage.done > 1 else ""
     progress.update(
         task, total=stage.total, completed=stage.total, amount=amount, pace=format_duration(event.seconds)
     )

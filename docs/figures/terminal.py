@@ -6,6 +6,7 @@ Run after `make demo`, whose parameters it uses: .venv/bin/python docs/figures/t
 from __future__ import annotations
 
 import io
+import os
 import re
 from pathlib import Path
 
@@ -24,11 +25,12 @@ TEMPLATE = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.
 def main() -> None:
     # Not a terminal itself, so that only the last state of the drawing is recorded, not every frame.
     console = Console(record=True, width=WIDTH, force_terminal=False, file=io.StringIO())
+    os.chdir(ROOT)  # paths are shown as they are given: short
     console.print("[green]$ [/]cuzk prove c1.json", highlight=False)
     with view.drawing(console) as on_event:
         result = cuzk.prove(
-            ROOT / "tests/vectors/porep/2k-random.json",
-            params=ROOT / ".demo/parameters",
+            "tests/vectors/porep/2k-random.json",
+            params=Path(".demo/parameters"),
             on_event=on_event,
         )
     console.print(view.proof_block(result), highlight=False, markup=False)
