@@ -16,10 +16,10 @@ from cuzk.kernels.field_type import Element, FormType, Fq2, Mask
 
 @register_model(FormType)
 class _FormModel(models.PrimitiveModel):  # type: ignore[misc]
-    """No data: a byte that nobody reads."""
+    """No data: a null pointer, as everywhere in Numba."""
 
     def __init__(self, dmm: Any, fe_type: FormType) -> None:
-        super().__init__(dmm, fe_type, ir.IntType(8))
+        super().__init__(dmm, fe_type, ir.IntType(8).as_pointer())
 
 
 @register_model(Element)
