@@ -1,7 +1,7 @@
 """Field arithmetic on an NVIDIA GPU: `python -m bench.gpu_field`.
 
-Every thread repeats one program of `radix32` on its own value, x := f(x, y, ...), with as many threads as the card
-holds: throughput. Inputs are uniform. Each run takes tens of milliseconds, so wall time is the kernel's time.
+Every thread repeats one program of `radix32` on its own value, x := f(x, y, ...), with as many threads as the
+card holds: throughput. Inputs are uniform. A run takes tens of milliseconds: wall time is the kernel's time.
 Check: every distinct thread against plain integers. `--compile-only` needs no GPU: registers and spills.
 """
 
@@ -45,7 +45,7 @@ class Operation:
     elements: int
     rounds: int
     step: Callable[..., int]
-    sppark: str | None = None
+    sppark: str = "-"
 
     @property
     def program(self) -> Program:
@@ -144,7 +144,7 @@ def _words(count: int) -> Any:
 
 
 class Repeating:
-    """The kernel of an operation, as a device loads it: compiled anew, so that the cache holds no benchmarks."""
+    """The kernel of an operation, as a device loads it: compiled anew, as the cache holds no benchmarks."""
 
     name = "repeat"
     argument_types = ARGUMENTS
@@ -195,13 +195,12 @@ def case(device: CudaDevice, operation: Operation) -> Case:
         unit="operations",
         limit=clock * WIDE_PRODUCTS_A_CLOCK / (products or len(program.instructions) / 2),
         limit_of="its products, or without any its instructions, at the rate and highest clock of the card",
-        peer=operation.sppark
-        and Peer(name="sppark", source="CUDA C++ on one H200", times={0: operation.sppark}),
+        peer=Peer(name="sppark", source="CUDA C++ on one H200", times={0: operation.sppark}),
     )
 
 
 def operands(operation: Operation) -> np.ndarray[Any, Any]:
-    """(DISTINCT, words) uint32; a third operand is what the product by the second, a constant, needs beside it."""
+    """(DISTINCT, words) uint32; a third element is what the product by the second, a constant, needs."""
     rng, p, n = random.Random(1), operation.modulus.p, radix32.limb_count(operation.modulus)
     rows = []
     for _ in range(DISTINCT):
