@@ -4,10 +4,11 @@ Read in this order:
 
     encoding, proof                  single points and proofs as bytes
     verifying_key, parameters        the formats of `.vk` and `.params`; reading them
-    writer, development              writing development parameters, and the mark they carry
+    qap, point_rows, memory_plan     domain and counts of a circuit; sections as rows; what a proof will take
+    prove, verify                    from an assignment to a verified proof; the pairing equation
+    generate, writer, development    parameters from trapdoors; writing them; the mark they carry
     manifest, locate, fetch          published files: what they are, where they lie, how to get them
     checked                          what was found out about large files, so that it is found out once
-    verify                           the pairing equation
     files                            whole or absent, room on a disk, digests
 
 Words: the *key* is the verifying key, a *section* one list of points in `.params`, a *stem* the name of a set

@@ -1,0 +1,22 @@
+"""What Numba compiles, and its twins in plain integers: fields, groups, transforms, sums, circuits.
+
+Read in this order:
+
+    modulus, curve                       the primes and the groups, in plain integers
+    codegen, lowering                    programs of field arithmetic; how values become instructions
+    field_type, field_memory, field      `Fq`, `Fr`, `Fq2` in compiled code: forms, memory, operators
+    jit                                  the decorator, and where compiled code is kept
+    device                               what kernels run on: its forms, threads and memory
+    fr_vector, field_buffer, ntt_cpu, ntt    vectors of Fr and their transforms
+    inverse, batch_add, points, xyzz     many additions with one inversion; encodings; single points
+    segment_sums, msm, selected_sum,
+    subset_sums, fixed_base              sums and multiples of points
+    poseidon, poseidon_hash              the hash, its constants and many of it at once
+    instances, witness, template_rows    a circuit's tables, the values of its variables, its rows
+    sha256, poseidon_witness, steps,
+    packing, serialize                   what `witness` runs for each gadget; rows as bytes
+
+Words: a *form* says how elements are held (field, lanes, layout) and is an argument of kernels; a *row* of an
+array is one element or point; a *code* names a point row with a sign; a *twin* or *textbook* function is the
+reference in plain integers. May import `errors` and `folders`.
+"""
