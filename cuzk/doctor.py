@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cuzk
 from cuzk.errors import CuzkError
 from cuzk.units import format_size
+
+if TYPE_CHECKING:
+    from cuzk.kernels.device.cuda_card import Card
 
 #: The packages whose versions decide results or speed.
 PACKAGES = ("numba", "llvmlite", "numpy", "click", "rich", "tomli", "msgspec", "py-arkworks-bls12381")
@@ -28,7 +31,7 @@ def examine(params: Path | None) -> dict[str, Section]:
         "software": _software(),
         "processor": _processor(),
         "memory": _memory(),
-        "gpu": {"used": "none", "note": "this version has no CUDA target: it proves on the CPU only"},
+        "gpu": _gpu(),
         "compiled code": _compiled_code(),
         "parameters": _parameter_folders(params),
     }
@@ -62,6 +65,56 @@ def _processor() -> Section:
         "AVX-512 IFMA": "yes" if has_ifma() else "no",
         "kernels": f"{device.name}, {device.lanes} lane{'s' if device.lanes > 1 else ''}",
     }
+
+
+def _gpu() -> Section:
+    from cuzk.kernels.device.cuda_card import all_cards, driver_release, version_text
+    from cuzk.kernels.device.cuda_driver import load_api
+
+    section: Section = {"used": "none: this version proves on the CPU only"}
+    try:
+        api = load_api()
+        cards = all_cards(api)
+    except CuzkError as error:
+        return section | {"cards": f"none: {error.what}"}
+    if not cards:
+        return section | {"cards": "none: the driver shows no GPU to this process"}
+    release = driver_release()
+    section["driver"] = f"{release + ', ' if release else ''}CUDA up to {version_text(cards[0].driver_cuda)}"
+    section["compiler"] = _gpu_compiler(cards[0])
+    return section | {card.label: _card(api, card) for card in cards}
+
+
+def _gpu_compiler(card: Card) -> str:
+    """The compiler for the GPU, and whether the driver takes its code. PTX never leaves the compiler."""
+    from cuzk.kernels.device.cuda_card import check_driver, version_text
+
+    try:
+        from cuzk.kernels.cuda_compile import compiler_version, toolchain
+
+        version = compiler_version()
+        check_driver(card, version)
+    except CuzkError as error:
+        return f"unusable: {error.what}"
+    return (
+        f"numba-cuda {toolchain()['numba-cuda']}; its code, of CUDA {version_text(version)}, fits the driver"
+    )
+
+
+def _card(api: Any, card: Card) -> str:
+    """One line on a card. To ask for its free memory it is opened, which takes some tenths of a second."""
+    from cuzk.kernels.device.cuda import CudaDevice
+    from cuzk.kernels.device.cuda_card import version_text
+
+    try:
+        with CudaDevice(card.label, api=api) as device:
+            memory = f"{format_size(device.free_memory())} of {format_size(card.memory_bytes)} free"
+    except CuzkError as error:
+        memory = f"unusable: {error.what}"
+    return (
+        f"{card.name}, capability {version_text(card.capability)}, {card.multiprocessors} multiprocessors"
+        f" at {card.clock_mhz} MHz, {memory}, {card.pci_id}, GPU-{card.uuid}"
+    )
 
 
 def cpu_model(lines: Iterable[str]) -> str:

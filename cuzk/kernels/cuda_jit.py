@@ -19,6 +19,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,9 @@ def _identity(value: Any) -> Any:
         return [function.__module__, function.__qualname__, cells]
     if isinstance(value, types.Type):
         return repr(value)
-    raise TypeError(
-        f"a kernel closes over {value!r:.80}: only integers, text, types and functions can be told apart"
-    )
+    if is_dataclass(value):  # forms of fields
+        return [type(value).__qualname__, *(_identity(getattr(value, field.name)) for field in fields(value))]
+    raise TypeError(f"a kernel closes over {value!r:.80}, which has no name that lasts")
 
 
 def _read(file: Path) -> bytes | None:

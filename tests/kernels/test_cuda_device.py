@@ -1,4 +1,4 @@
-"""CudaDevice over a stand-in driver: memory, copies, launches, graphs, and what follows when the driver fails."""
+"""CudaDevice over a stand-in driver: memory, copies, launches, graphs, and a driver that fails."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from numba.core import types
 
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, ResourceError
+from cuzk.kernels.device import cuda_memory
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kernels.device.cuda_memory import STAGE_BYTES
 from tests.kernels.fake_cuda import FakeDriver, card
 
 POINTER = types.CPointer(types.uint64)
@@ -171,8 +171,11 @@ def test_parts_share_the_memory_of_their_array(device: CudaDevice) -> None:
 # Copies
 
 
-@pytest.mark.parametrize("nbytes", [1, STAGE_BYTES - 1, STAGE_BYTES, STAGE_BYTES + 1, 3 * STAGE_BYTES + 5])
-def test_ordinary_memory_goes_there_and_back(device: CudaDevice, nbytes: int) -> None:
+@pytest.mark.parametrize("nbytes", [1, 999, 1000, 1001, 2000, 3005])
+def test_ordinary_memory_goes_there_and_back(
+    device: CudaDevice, monkeypatch: pytest.MonkeyPatch, nbytes: int
+) -> None:
+    monkeypatch.setattr(cuda_memory, "STAGE_BYTES", 1000)
     source = np.random.default_rng(nbytes).integers(0, 256, nbytes, np.uint8)
     kept = source.copy()
     with device.upload(source) as array:

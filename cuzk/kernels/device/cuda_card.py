@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cuzk.errors import DeviceError
@@ -23,6 +24,7 @@ MINIMUM_CAPABILITY = (7, 5)
 _INDEX = re.compile(r"cuda(?::(\d+))?")
 _PCI = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
 _UUID = re.compile(r"(?:GPU-|MIG-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.IGNORECASE)
+_RELEASE_FILE = Path("/proc/driver/nvidia/version")
 _NAME_BYTES = 256
 _PCI_BYTES = 32
 
@@ -93,6 +95,16 @@ def driver_cuda(api: Any) -> tuple[int, int]:
     """The newest CUDA that the driver knows: 13000 means 13.0."""
     version = int(checked(api, "CUDA", "cuDriverGetVersion"))
     return version // 1000, version % 1000 // 10
+
+
+def driver_release() -> str:
+    """The version of the kernel's module, "580.65.06"; empty where it does not say."""
+    try:
+        said = _RELEASE_FILE.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = re.search(r"Kernel Module.*?\s(\d+\.\d[\d.]*)\s", said)
+    return found[1] if found else ""
 
 
 def _text(raw: bytes) -> str:
