@@ -23,7 +23,7 @@ from numba.cuda.extending import intrinsic
 from bench.peers import Peer
 from bench.runner import Case, main
 from cuzk.kernels.codegen import radix32
-from cuzk.kernels.codegen.asm import Program
+from cuzk.kernels.codegen.asm import WIDTH, Program
 from cuzk.kernels.cuda_compile import Compiled, compile_kernel, cuda, pointer
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FQ, FR, Modulus
@@ -88,7 +88,7 @@ def repeating(program: Program, limbs: int) -> Callable[..., None]:
     """The kernel: thread i reads row i, repeats the program on its first element and writes that back."""
     rest = len(program.inputs) - limbs
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def read(typing: Any, words: Any, place: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
             base = builder.gep(arguments[0], [arguments[1]])
@@ -102,7 +102,7 @@ def repeating(program: Program, limbs: int) -> Callable[..., None]:
 
         return signature(types.Tuple([_words(limbs), _words(rest)]), words, place), codegen
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def apply(typing: Any, x: Any, others: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
             inputs = [builder.extract_value(arguments[0], k) for k in range(limbs)]
@@ -116,7 +116,7 @@ def repeating(program: Program, limbs: int) -> Callable[..., None]:
 
         return signature(x, x, others), codegen
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def write(typing: Any, words: Any, place: Any, x: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
             base = builder.gep(arguments[0], [arguments[1]])
@@ -207,14 +207,14 @@ def operands(operation: Operation) -> np.ndarray[Any, Any]:
         values = [rng.randrange(p) for _ in range(min(operation.elements, 2))]
         if operation.elements == 3:
             values.append((values[1] << 32 * n) // p)
-        rows.append([limb for value in values for limb in operation.modulus.limbs(value, n, radix32.WIDTH)])
+        rows.append([limb for value in values for limb in operation.modulus.limbs(value, n, WIDTH)])
     return np.array(rows, np.uint32)
 
 
 def expected(operation: Operation, given: np.ndarray[Any, Any]) -> list[int]:
     """Plain integers, one step after another."""
     p, n = operation.modulus.p, radix32.limb_count(operation.modulus)
-    radix_inverse = pow(1 << radix32.WIDTH * n, -1, p)
+    radix_inverse = pow(1 << WIDTH * n, -1, p)
     results = []
     for row in given:
         x, *others = (value_of(row[k : k + n]) for k in range(0, len(row), n))
