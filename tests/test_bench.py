@@ -1,0 +1,120 @@
+"""What the benchmarks share: measuring, checking, the JSON beside the table, the tables of the docs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import tables
+from bench.peers import Peer
+from bench.runner import Case, Inside, main, measure
+
+PEER = Peer(name="slow", source="a slow machine", times={100: "3 s"})
+
+
+def case(**changes: Any) -> Case:
+    facts: dict[str, Any] = {
+        "name": "sum",
+        "device": "cpu",
+        "n": 100,
+        "prepare": lambda: list(range(100)),
+        "run": sum,
+        "check": lambda total: total == 4950,
+        "items": 100,
+        "unit": "numbers",
+    }
+    return Case(**{**facts, **changes})
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, cases: list[Case], *options: str) -> int:
+    def yield_cases(_: Any) -> Iterator[Case]:
+        yield from cases
+
+    monkeypatch.setattr(sys, "argv", ["bench", "--runs", "3", *options])
+    with pytest.raises(SystemExit) as ended:
+        main("sums", yield_cases)
+    return int(ended.value.code or 0)
+
+
+def test_what_run_gets_is_made_anew_before_every_run() -> None:
+    given: list[list[int]] = []
+
+    def run(numbers: list[int]) -> int:
+        given.append(numbers)
+        return sum(numbers)
+
+    result = measure(case(run=run), warm_up=2, runs=5)
+    assert result.correct and result.runs == 5
+    assert len({id(numbers) for numbers in given}) == 7
+
+
+def test_without_a_warm_up_the_first_timed_run_is_checked() -> None:
+    assert not measure(case(check=lambda total: total == 1), warm_up=0, runs=1).correct
+
+
+def test_median_and_tenths_are_in_order_and_the_rate_follows_the_median() -> None:
+    result = measure(case(limit=1e30), warm_up=1, runs=9)
+    assert result.p10_s <= result.median_s <= result.p90_s
+    assert result.rate == 100 / result.median_s
+    assert result.limit_share == result.rate / 1e30
+
+
+def test_stages_are_medians_and_memory_is_the_most() -> None:
+    runs = iter([(9.0, 1), (1.0, 10), (5.0, 30), (2.0, 20)])
+
+    def inside(_: Any) -> Inside:
+        seconds, peak = next(runs)
+        return Inside(stages={"read": seconds}, peak_bytes=peak)
+
+    result = measure(case(inside=inside), warm_up=0, runs=4)
+    assert result.stages_s == {"read": 3.5}
+    assert result.peak_bytes == 30
+
+
+def test_a_wrong_result_is_shown_and_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_main(monkeypatch, [case(), case(check=lambda _: False)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith("ok") and lines[2].endswith("WRONG")
+
+
+def test_json_holds_the_facts_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert run_main(monkeypatch, [case(peer=PEER)], "--json", str(tmp_path / "sums.json")) == 0
+    report = json.loads((tmp_path / "sums.json").read_text())
+    assert {"cpu", "cpus", "python", "numba", "commit", "tree", "warm_up"} <= set(report)
+    (result,) = report["results"]
+    assert (result["case"], result["n"], result["runs"], result["unit"]) == ("sum", 100, 3, "numbers/s")
+    assert result["peer"]["source"] == "a slow machine"
+
+
+def test_a_table_of_the_docs_has_a_row_a_case_and_no_empty_columns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run_main(monkeypatch, [case(peer=PEER), case(name="sum again")], "--json", str(tmp_path / "sums.json"))
+    text = tables.table(json.loads((tmp_path / "sums.json").read_text()))
+    heads, _, first, second, *_ = text.splitlines()
+    assert heads == "| case | device | n | median | p10-p90 | CPU | rate | peer |"
+    assert first.startswith("| sum | cpu | 100 |") and first.endswith("| slow 3 s |")
+    assert second.startswith("| sum again |") and second.endswith("|  |")
+    assert "slow: a slow machine." in text and "2 warm-up + 3 runs" in text
+
+
+def test_only_what_stands_between_the_markers_is_replaced(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- measured:ntt:begin -->\nold\n<!-- measured:ntt:end -->\nafter\n")
+    tables.replace_block(page, "ntt", "new \\1")
+    assert (
+        page.read_text() == "before\n<!-- measured:ntt:begin -->\nnew \\1\n<!-- measured:ntt:end -->\nafter\n"
+    )
+
+
+def test_every_subject_has_its_place_in_the_docs() -> None:
+    performance = (tables.ROOT / "docs/performance.md").read_text()
+    assert all(f"<!-- measured:{name}:begin -->" in performance for name in tables.SUBJECTS)
+    assert "<!-- measured:highlights:begin -->" in (tables.ROOT / "README.md").read_text()
