@@ -15,7 +15,10 @@ PACKAGE = ROOT / "cuzk"
 #: Lowest first. A module may import its own floor and those before it.
 FLOORS = ("kernels", "sector", "circuit", "groth16", "api", "cli")
 #: Modules at the top that share a floor.
-ROOMS = {"api": {"api", "parameters", "warm_up"}, "cli": {"cli", "config", "doctor", "options", "report", "view"}}
+ROOMS = {
+    "api": {"api", "parameters", "warm_up"},
+    "cli": {"cli", "config", "doctor", "options", "report", "view"},
+}
 #: These import nothing of ours, and every floor may import them.
 SERVANTS = {"errors", "events", "folders", "units"}
 #: What only `kernels` may import: it compiles, or takes its time to load.

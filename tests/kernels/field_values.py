@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
-from cuzk.kernels.device.cpu import aligned_empty
+from cuzk.kernels.device.cpu import aligned_empty, has_ifma
 from cuzk.kernels.field_type import FieldForm
+
+needs_ifma = pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
 
 
 def to_rows(form: FieldForm, values: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -12,12 +12,12 @@ from py_ecc import bls12_381 as oracle
 
 from cuzk.kernels.batch_add import batch_add, batch_add_complete
 from cuzk.kernels.curve import Point
-from cuzk.kernels.device.cpu import CpuDevice, aligned_empty, has_ifma
+from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.xyzz import curve_of
+from tests.kernels.field_values import needs_ifma
 from tests.kernels.point_values import points_to_rows, rows_to_points
 
-needs_ifma = pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
 GROUPS = [
     pytest.param(1, "g1", id="G1"),
     pytest.param(8, "g1", id="G1x8", marks=needs_ifma),

@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from py_ecc import bls12_381 as oracle
 
 from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.field import FQ, FQ8
 from cuzk.kernels.field_type import FQ2, FQ2_8
-from tests.kernels.field_values import to_ints, to_rows
+from tests.kernels.field_values import needs_ifma, to_ints, to_rows
 
-GROUP_FORMS = {"G1": (FQ, FQ8), "G2": (FQ2, FQ2_8)}
+GROUPS = [
+    pytest.param("G1", FQ, id="G1"),
+    pytest.param("G1", FQ8, id="G1x8", marks=needs_ifma),
+    pytest.param("G2", FQ2, id="G2"),
+    pytest.param("G2", FQ2_8, id="G2x8", marks=needs_ifma),
+]
+"""Arguments `group, form` of a test that runs for every form of both groups."""
 Point = Any  # py_ecc's affine point: a pair of field elements, None for the identity
 
 

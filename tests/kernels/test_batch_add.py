@@ -10,21 +10,12 @@ import pytest
 from py_ecc import bls12_381 as oracle
 
 from cuzk.kernels.batch_add import batch_add, batch_add_complete
-from cuzk.kernels.device.cpu import aligned_empty, has_ifma
+from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.field import FQ, FQ8, canonical, load, store
-from cuzk.kernels.field_type import FQ2, FQ2_8
 from cuzk.kernels.inverse import inverse
 from cuzk.kernels.jit import jit
-from tests.kernels.field_values import edge_values, to_ints, to_rows
-from tests.kernels.point_values import generator, points_to_rows, rows_to_points
-
-needs_ifma = pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
-GROUPS = [
-    pytest.param("G1", FQ, id="G1"),
-    pytest.param("G1", FQ8, id="G1x8", marks=needs_ifma),
-    pytest.param("G2", FQ2, id="G2"),
-    pytest.param("G2", FQ2_8, id="G2x8", marks=needs_ifma),
-]
+from tests.kernels.field_values import edge_values, needs_ifma, to_ints, to_rows
+from tests.kernels.point_values import GROUPS, generator, points_to_rows, rows_to_points
 
 
 @jit

@@ -29,7 +29,9 @@ def value_of(limbs: list[int], width: int) -> int:
 
 @pytest.mark.parametrize("modulus", FIELDS, ids=IDS)
 @given(data=st.data())
-def test_the_52_bit_product_of_unreduced_values_is_right_and_below_2p(modulus: Modulus, data: st.DataObject) -> None:
+def test_the_52_bit_product_of_unreduced_values_is_right_and_below_2p(
+    modulus: Modulus, data: st.DataObject
+) -> None:
     n, m = radix52.limb_count(modulus), Radix52Ints()
     radix = 1 << (radix52.WIDTH * n)
     limit = modulus.p << (3 if modulus is FQ else 2)  # up to 8p and 4p: their squares stay below R*p

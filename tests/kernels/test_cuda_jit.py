@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -208,3 +209,34 @@ def test_another_process_finds_the_same_file(tmp_path: Path) -> None:
         for _ in range(2)
     }
     assert len(said) == 1
+
+
+def test_numba_cuda_can_be_imported_where_numpy_lacks_row_stack() -> None:
+    script = """
+import numpy
+if hasattr(numpy, "row_stack"):
+    del numpy.row_stack
+from cuzk.kernels.cuda_compile import cuda
+print(cuda.grid)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True, timeout=120)
+
+
+def test_forms_and_functions_in_closures_tell_kernels_apart() -> None:
+    @dataclass(frozen=True)
+    class Form:
+        name: str
+        words: int
+
+    def times(form: object) -> Path:
+        @cuda_jit(pointer(uint64))
+        def scale(values):
+            values[0] = form.words  # type: ignore[attr-defined]
+
+        return scale.cache_file((9, 0))
+
+    assert times(Form("a", 4)) == times(Form("a", 4))
+    assert (
+        len({times(Form("a", 4)), times(Form("a", 6)), times(Form("b", 4)), times(square), times((1, 2))})
+        == 5
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from cuzk.kernels.device.cpu import aligned_empty, has_ifma
+from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.field import (
     FQ,
     FQ8,
@@ -30,9 +30,8 @@ from cuzk.kernels.field import (
     zero,
 )
 from cuzk.kernels.jit import jit
-from tests.kernels.field_values import edge_values, to_ints, to_rows
+from tests.kernels.field_values import edge_values, needs_ifma, to_ints, to_rows
 
-needs_ifma = pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
 FORMS = [FR, FQ, pytest.param(FR8, marks=needs_ifma), pytest.param(FQ8, marks=needs_ifma)]
 
 

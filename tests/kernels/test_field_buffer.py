@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuzk.kernels.device.cpu import aligned_empty, has_ifma
+from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.field import FR, FR8, canonical, load, store
 from cuzk.kernels.field_buffer import lifted, limb_table, load_same, spill_loose, unspill_loose
 from cuzk.kernels.field_memory import load_apart, prefetch_rows
 from cuzk.kernels.jit import jit
-from tests.kernels.field_values import edge_values, to_ints, to_rows
+from tests.kernels.field_values import edge_values, needs_ifma, to_ints, to_rows
 
-needs_ifma = pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
 FORMS = [FR, pytest.param(FR8, marks=needs_ifma)]
 P = FR.modulus.p
 

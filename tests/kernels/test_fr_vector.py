@@ -39,5 +39,7 @@ def test_combinations_are_those_of_plain_integers(count: int, lanes: int) -> Non
     vectors = [[rng.choice([*edges, rng.randrange(FR.p)]) for _ in range(count)] for _ in range(3)]
     for factors in ((0, 0, 0), (1, 1, 1), (FR.p - 1, 2, rng.randrange(FR.p))):
         got = combine(CpuDevice(threads=2, lanes=lanes), factors, *map(from_integers, vectors))
-        expected = [sum(f * v for f, v in zip(factors, row, strict=True)) % FR.p for row in zip(*vectors, strict=True)]
+        expected = [
+            sum(f * v for f, v in zip(factors, row, strict=True)) % FR.p for row in zip(*vectors, strict=True)
+        ]
         assert to_integers(got) == expected

@@ -8,20 +8,11 @@ import numpy as np
 import pytest
 from py_ecc import bls12_381 as oracle
 
-from cuzk.kernels.device.cpu import CpuDevice, aligned_empty, has_ifma
-from cuzk.kernels.field_type import FQ2, FQ2_8
-from cuzk.kernels.field import FQ, FQ8
+from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 from cuzk.kernels.points import decode_points, encode_block, encoded_bytes, padded
-from tests.kernels.point_values import encode_point, generator, rows_to_points
+from tests.kernels.point_values import GROUPS, encode_point, generator, rows_to_points
 
-needs_ifma = pytest.mark.skipif(not has_ifma(), reason="this CPU has no AVX-512 IFMA")
-GROUPS = [
-    pytest.param("G1", FQ, id="G1"),
-    pytest.param("G1", FQ8, id="G1x8", marks=needs_ifma),
-    pytest.param("G2", FQ2, id="G2"),
-    pytest.param("G2", FQ2_8, id="G2x8", marks=needs_ifma),
-]
 DEVICE = CpuDevice(threads=2)
 
 
