@@ -17,7 +17,7 @@ from cuzk.units import format_size
 _SCALAR_BYTES = 32
 _WORD_BYTES = 8
 _SORT_BYTES_A_POINT = 4 + 4  # a code of the sort and an index of the point, for each thread
-_DIGIT_BYTES_A_POINT = 2 * 16  # 16-bit digits of up to 16 windows
+_DIGIT_BYTES_A_POINT = 4 * 16  # 32-bit digits of up to 16 windows
 _PROCESS_BYTES = 400 << 20  # interpreter, compiler and compiled kernels, measured
 
 

@@ -9,8 +9,8 @@ Symbols    n points; c bits a window, W = ceil(255/c) windows; digits in [-B, B]
               bits of v0 and v1. T[j] is the sum of S[v] over the v with bit j             W*2B A
 5 fold        R = sum of 2^(c*w + j) * T[w][j], Horner in XYZZ                             1 us each in G1
 Tasks      2-4 of one window and one part of the points; threads take tasks from a queue. A part costs W*2B A
-           more, so there are parts only where windows do not divide among the threads.
-Memory     digits: 2*W*n bytes. Each thread: codes, 4*n bytes, and rows for B sums and a chunk.
+           more, so there are parts only where windows do not divide among the threads, and in the last round.
+Memory     digits: 4*W*n bytes. Each thread: codes, 4*n bytes, and rows for B sums and a chunk.
 Skew       is slow only by doublings: one repeated point takes 1.6 times as long as random ones.
 Reference  `msm_textbook`. Source: [BDLO12] eprint 2012/549, section 4.
 """
@@ -32,8 +32,9 @@ from cuzk.kernels.segment_sums import Workspace, Workspaces, add_segments, ident
 from cuzk.kernels.xyzz import EMPTY, ROWS_READ_PAST, Codes, Form, Rows, horner
 
 SCALAR_BITS = FR.bits  # of k or k - r, whichever is nearer to 0, with its sign
-MAX_WINDOW = 16  # digits are 16 bits wide; larger windows gain nothing below 2^23 points
+MAX_WINDOW = 17  # larger ones gain nothing below 2^24 points: buckets leave the caches
 WINDOW_OVERHEAD = 1000  # additions in the time of a window's inversions and calls: bench/msm.py --windows
+LAST_PARTS = 4  # parts of a window of the last round: the wait at the end is a quarter of a window's time
 _RECODE_BLOCK = 1 << 15
 _ROW_PAD = 64  # windows of a power of two of digits would fall into one set of the cache
 
@@ -78,15 +79,31 @@ class WindowPlan:
         return rounds * (-(-self.n // parts) + 2 * self.buckets + WINDOW_OVERHEAD)
 
     @property
+    def tasks(self) -> list[tuple[int, int, int]]:
+        """(window, part, parts): all windows; where each is a single task, those of the last round are cut finer.
+
+        Cores differ in speed from second to second: with whole windows at the end, one would wait for the other.
+        """
+        worth_cutting = self.parts == 1 and self.n >= LAST_PARTS * 16 * self.buckets
+        whole = self.windows - self.threads if worth_cutting else self.windows
+        cut = [(w, LAST_PARTS) for w in range(max(whole, 0), self.windows)]
+        counts = [(w, self.parts) for w in range(self.windows - len(cut))] + cut
+        return [(window, part, parts) for window, parts in counts for part in range(parts)]
+
+    @property
     def sums(self) -> int:
         """Rows of a thread's bucket and group sums; bucket 0 and those past B stay empty."""
         high, low = self.table
         return high * low + high + low
 
     @property
+    def most_parts(self) -> int:
+        return max(parts for _, _, parts in self.tasks)
+
+    @property
     def result_rows(self) -> int:
-        """Rows of all T[w][j]."""
-        return self.parts * self.windows * self.c
+        """Rows of all T[w][j], as if every window had as many parts as the one that has most."""
+        return self.most_parts * self.windows * self.c
 
     def rows_behind(self, form: Form) -> int:
         """Spare rows behind the points: results, then the threads' workspaces."""
@@ -141,7 +158,7 @@ def msm(
 
 def recode(
     device: CpuDevice, rows: Rows, scalars: NDArray[np.uint64], index: Codes, p: WindowPlan
-) -> NDArray[np.int16]:
+) -> NDArray[np.int32]:
     """(W, n + padding) digits: sum of 2^(c*w) * digits[w, i] = scalars[i] mod r; 0 where the point is (0, 0).
 
     Digits without carries: half a window is added to each window but the top one, in one addition of 256-bit
@@ -150,7 +167,7 @@ def recode(
     halves = sum(1 << (p.c * w + p.c - 1) for w in range(p.windows - 1))
     words = [FR.limbs(number % (1 << 256), 4, 64) for number in (halves, halves - FR.p, FR.p // 2)]
     constants = np.array(words, np.uint64)
-    digits = np.empty((p.windows, p.n + _ROW_PAD), np.int16)
+    digits = np.empty((p.windows, p.n + _ROW_PAD), np.int32)
 
     def recode_block(first: int) -> None:
         last = min(first + _RECODE_BLOCK, p.n)
@@ -186,7 +203,7 @@ def _recode(scalars, first, last, c, constants, digits):  # type: ignore[no-unty
 
 
 class Windows:
-    """Steps 2 to 4. A task (part, window) leaves its T[j] in `results` (parts, W*c), as codes of rows."""
+    """Steps 2 to 4. A task leaves its T[j] in row `part` of `results` (parts, W*c), as codes of rows."""
 
     def __init__(
         self,
@@ -194,18 +211,19 @@ class Windows:
         form: Form,
         rows: Rows,
         index: Codes,
-        digits: NDArray[np.int16],
+        digits: NDArray[np.int32],
         p: WindowPlan,
     ) -> None:
         self.form, self.rows, self.index, self.digits, self.plan = form, rows, index, digits, p
-        self.tasks = [(part, window) for part in range(p.parts) for window in range(p.windows)]
-        self.results = np.full((p.parts, p.windows * p.c), EMPTY, np.uint32)
+        self.tasks = p.tasks
+        self.results = np.full((p.most_parts, p.windows * p.c), EMPTY, np.uint32)
         self._workspaces = Workspaces(device, form, rows, n=p.n, sums=p.sums)
         self._result_row = self._workspaces.first_row - ROWS_READ_PAST - p.result_rows
 
-    def run(self, task: tuple[int, int]) -> None:
-        part, window = task
-        p, points = self.plan, self._points_of(part)
+    def run(self, task: tuple[int, int, int]) -> None:
+        window, part, parts = task
+        p = self.plan
+        points = slice(p.n * part // parts, p.n * (part + 1) // parts)
         high, low = p.table
         codes, offsets = _sort(self.digits[window, points], self.index[points], high * low)
         if len(codes) == 0:
@@ -215,10 +233,6 @@ class Windows:
         with self._workspaces.borrow() as workspace:
             buckets = self._accumulate(codes, offsets, workspace)
             self._integrate(buckets, self.results[part, place], row, workspace)
-
-    def _points_of(self, part: int) -> slice:
-        n, parts = self.plan.n, self.plan.parts
-        return slice(n * part // parts, n * (part + 1) // parts)
 
     def _accumulate(self, codes: Codes, offsets: Codes, workspace: Workspace) -> Codes:
         """S as a table of codes: S[v1 * 2^h + v0] at (v1, v0)."""

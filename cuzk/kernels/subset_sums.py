@@ -48,7 +48,7 @@ def random_subset_sums(device: CpuDevice, form: Form, rows: Rows, count: int) ->
     """
     plan = _plan(device, count)
     generator = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
-    digits = generator.integers(-plan.buckets + 1, plan.buckets, (ROUNDS, count), np.int16)
+    digits = generator.integers(-plan.buckets + 1, plan.buckets, (ROUNDS, count), np.int32)
     windows = Windows(device, form, rows, np.arange(count, dtype=np.uint32), digits, plan)
     device.map(windows.run, windows.tasks)
     codes = windows.results[windows.results != EMPTY]
