@@ -45,7 +45,7 @@ class LoadedKernel(Handle):
 
     def __init__(self, context: Context, kernel: Compilable, capability: tuple[int, int]) -> None:
         self.name = kernel.name
-        self.argument_types = kernel.argument_types
+        self.parameters = tuple(_Parameter(kind) for kind in kernel.argument_types)
         self._about = about = f"kernel {kernel.name}"
         module = context.call("cuModuleLoadData", kernel.cubin(capability), about=about)
         super().__init__(context, module, "cuModuleUnload")
@@ -92,7 +92,7 @@ class Launch:
         self._kernel = kernel
         self._geometry = (*grid, *block, shared_bytes)
         self._is_empty = 0 in grid
-        count = len(kernel.argument_types)
+        count = len(kernel.parameters)
         # A word for each argument: the driver finds shorter ones in its low bytes, hosts being little-endian.
         self._words = (ctypes.c_uint64 * count)()
         size = ctypes.sizeof(ctypes.c_uint64)
@@ -104,10 +104,10 @@ class Launch:
 
     def rebind(self, *arguments: Any) -> None:
         """Other arguments for the runs to come."""
-        expected = self._kernel.argument_types
+        expected = self._kernel.parameters
         assert len(arguments) == len(expected), (self._kernel.name, len(arguments), len(expected))
-        for i, (argument, kind) in enumerate(zip(arguments, expected, strict=True)):
-            self._words[i] = _word(argument, kind)
+        for i, (argument, parameter) in enumerate(zip(arguments, expected, strict=True)):
+            self._words[i] = parameter.word(argument)
 
     def run(self, stream: Stream) -> None:
         """Submit it. An empty grid is no work."""
@@ -123,16 +123,27 @@ class Launch:
             )
 
 
-def _word(argument: Any, kind: types.Type) -> int:
-    """The 64 bits that the driver reads an argument of that type from."""
-    if isinstance(kind, types.CPointer):
-        assert isinstance(argument, DeviceArray), f"{kind} takes a DeviceArray, not {type(argument)}"
-        assert argument.dtype == numpy_support.as_dtype(kind.dtype), f"{kind}, array of {argument.dtype}"
-        return argument.address
-    assert isinstance(kind, types.Integer), f"{kind}: kernels take pointers and integers only"
-    assert isinstance(argument, int | np.integer), f"{kind} takes an integer, not {type(argument)}"
-    assert kind.minval <= argument <= kind.maxval, f"{argument} is no {kind}"
-    return int(argument) & _WORD
+class _Parameter:
+    """What a parameter of a kernel takes: an array of one dtype, or integers of a range."""
+
+    def __init__(self, kind: types.Type) -> None:
+        self._kind = kind
+        self._is_pointer = isinstance(kind, types.CPointer)
+        if self._is_pointer:
+            self._dtype = numpy_support.as_dtype(kind.dtype)
+        else:
+            assert isinstance(kind, types.Integer), f"{kind}: kernels take pointers and integers only"
+            self._least, self._greatest = kind.minval, kind.maxval
+
+    def word(self, argument: Any) -> int:
+        """The 64 bits from which the driver reads an argument."""
+        if self._is_pointer:
+            assert isinstance(argument, DeviceArray), f"{self._kind} takes a DeviceArray: {type(argument)}"
+            assert argument.dtype == self._dtype, f"{self._kind}, array of {argument.dtype}"
+            return argument.address
+        assert isinstance(argument, int | np.integer), f"{self._kind} takes an integer: {type(argument)}"
+        assert self._least <= argument <= self._greatest, f"{argument} is no {self._kind}"
+        return int(argument) & _WORD
 
 
 def _three(extent: Extent) -> tuple[int, ...]:

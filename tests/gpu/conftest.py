@@ -1,0 +1,23 @@
+"""The GPU of these tests, opened once. Without one, or without numba-cuda, they are skipped and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cuzk.errors import CuzkError
+from cuzk.kernels.device.cuda import CudaDevice
+
+
+@pytest.fixture(scope="session")
+def device() -> Iterator[CudaDevice]:
+    """The first card that the driver shows. Tests that spoil it do so in a process of their own."""
+    try:
+        opened = CudaDevice("cuda:0")
+    except CuzkError as error:
+        pytest.skip(f"no GPU: {error}")
+    with opened:
+        yield opened
+        assert opened.is_usable
+        assert opened.memory.used_bytes == 0, "a test left memory behind"
