@@ -270,9 +270,11 @@ def test_arrays_of_another_dtype_and_freed_ones_are_our_mistake(device: CudaDevi
 
 def test_much_shared_memory_is_asked_for(device: CudaDevice, driver: FakeDriver) -> None:
     with device.allocate(1, np.uint64) as array:
-        device.load(Kernel()).prepare(1, 1, array, 1, 1, shared_bytes=48 << 10)
+        loaded = device.load(Kernel())
+        loaded.prepare(1, 1, array, 1, 1, shared_bytes=48 << 10)
         assert driver.function_attributes == {}
-        device.load(Kernel()).prepare(1, 1, array, 1, 1, shared_bytes=100 << 10)
+        for asked in (50 << 10, 100 << 10, 60 << 10):  # a launch that was granted more may still run
+            loaded.prepare(1, 1, array, 1, 1, shared_bytes=asked)
     assert driver.function_attributes == {"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": 100 << 10}
 
 

@@ -22,7 +22,7 @@ from cuzk.kernels.device.cuda_stream import Stream
 Extent = int | tuple[int, ...]
 
 _WORD = (1 << 64) - 1
-#: Dynamic shared memory that every card gives a block without being asked (CUDA programming guide).
+#: Shared memory, static and dynamic, that a block gets without asking, on every card (CUDA programming guide).
 _SHARED_UNASKED_BYTES = 48 << 10
 
 
@@ -36,7 +36,7 @@ class Compilable(Protocol):
 
 
 class LoadedKernel(Handle):
-    """A kernel on a card; `handle.value` is its module.
+    """A kernel on a card; `value` is its module.
 
     registers, local_bytes   of a thread; local memory is where spills and arrays without registers lie
     shared_bytes             static shared memory of a block
@@ -54,6 +54,7 @@ class LoadedKernel(Handle):
         self.local_bytes = self._attribute("LOCAL_SIZE_BYTES")
         self.shared_bytes = self._attribute("SHARED_SIZE_BYTES")
         self.max_threads = self._attribute("MAX_THREADS_PER_BLOCK")
+        self._granted_bytes = _SHARED_UNASKED_BYTES - self.shared_bytes
 
     def _attribute(self, name: str) -> int:
         which = getattr(self.context.api.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
@@ -64,15 +65,21 @@ class LoadedKernel(Handle):
 
         arguments  DeviceArrays for pointers, with the pointer's own dtype, and integers within their type
         """
-        if shared_bytes > _SHARED_UNASKED_BYTES:
-            which = self.context.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self.context.call("cuFuncSetAttribute", self.function, which, shared_bytes, about=self._about)
+        self._ask_for_shared(shared_bytes)
         return Launch(self, _three(grid), _three(block), shared_bytes, arguments)
 
     def blocks_at_once(self, threads: int, shared_bytes: int = 0) -> int:
         """Blocks of so many threads that one multiprocessor holds at the same time."""
+        self._ask_for_shared(shared_bytes)
         call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
         return int(self.context.call(call, self.function, threads, shared_bytes))
+
+    def _ask_for_shared(self, shared_bytes: int) -> None:
+        """More dynamic shared memory than is usual must be asked for; what was granted stays granted."""
+        if shared_bytes > self._granted_bytes:
+            which = self.context.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self.context.call("cuFuncSetAttribute", self.function, which, shared_bytes, about=self._about)
+            self._granted_bytes = shared_bytes
 
 
 class Launch:
