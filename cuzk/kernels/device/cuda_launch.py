@@ -22,7 +22,7 @@ from cuzk.kernels.device.cuda_stream import Stream
 Extent = int | tuple[int, ...]
 
 _WORD = (1 << 64) - 1
-#: Shared memory, static and dynamic, that a block gets without asking, on every card (CUDA programming guide).
+#: Shared memory, static and dynamic, that a block gets unasked on every card (CUDA programming guide).
 _SHARED_UNASKED_BYTES = 48 << 10
 
 
