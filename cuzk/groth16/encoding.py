@@ -8,18 +8,19 @@ first byte of a point has three to spare:
     0x20  compressed: y is the lexicographically larger root, y > (p-1)/2; in Fq2 c1 decides, c0 if c1 = 0
     none  uncompressed                        G1: x, y (96)               G2: x.c1, x.c0, y.c1, y.c0 (192)
 
-The library that does the group law for single points, and the verifier's pairings, reads more than this:
-flags beside an identity, (0, 0) as the identity; and of an uncompressed Fq2 it wants c0 first. What comes in
-is checked here before. Millions of points are read by the kernels instead. Sources: blstrs, g1.rs and g2.rs.
+The library that does the group law for single points, and the verifier's pairings, reads compressed points,
+and more than this: flags beside an identity. What comes in is checked here before; an uncompressed point is
+checked against the curve's equation and handed over compressed, which costs a root, 0.1 ms. Millions of
+points are read by the kernels instead. Sources: blstrs, g1.rs and g2.rs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeVar
 
 from py_arkworks_bls12381 import G1Point, G2Point
 
+from cuzk.kernels.curve import G1, G2
 from cuzk.kernels.modulus import FQ
 
 Point = TypeVar("Point", G1Point, G2Point)
@@ -32,62 +33,57 @@ FLAG_COMPRESSED = 0x80
 FLAG_IDENTITY = 0x40
 FLAG_LARGER_ROOT = 0x20
 FLAGS = FLAG_COMPRESSED | FLAG_IDENTITY | FLAG_LARGER_ROOT
+_HALF = (FQ.p - 1) // 2
 
 
 class PointError(ValueError):
     """Bytes that encode no point of the group. Whoever knows where they came from tells the user."""
 
 
-def decode_g1(data: bytes, *, allow_identity: bool = False) -> G1Point:
+def decode_g1(data: bytes) -> G1Point:
     """The point of 96 bytes, uncompressed. Raises PointError unless canonical, on the curve, of order r."""
-    if _is_identity(data, G1_BYTES, compressed=False):
-        return _identity(G1Point, allow_identity)
-    return _in_subgroup(_on_curve(G1Point.from_xy_bytes_unchecked_be, data))
+    _require_point(data, G1_BYTES, compressed=False)
+    x, y = _coordinates(data)
+    return g1_of_coordinates((x, y))
 
 
-def decode_g2(data: bytes, *, allow_identity: bool = False) -> G2Point:
+def decode_g2(data: bytes) -> G2Point:
     """The point of 192 bytes, uncompressed. Raises PointError unless canonical, on the curve, of order r."""
-    if _is_identity(data, G2_BYTES, compressed=False):
-        return _identity(G2Point, allow_identity)
-    return _in_subgroup(_on_curve(G2Point.from_xy_bytes_unchecked_be, _swap_fq2(data)))
+    _require_point(data, G2_BYTES, compressed=False)
+    x1, x0, y1, y0 = _coordinates(data)
+    return g2_of_coordinates(((x0, x1), (y0, y1)))
 
 
 def decompress_g1(data: bytes) -> G1Point:
     """The point of 48 bytes, compressed. Raises PointError unless canonical, on the curve, of order r."""
-    if _is_identity(data, G1_COMPRESSED_BYTES, compressed=True):
-        return _identity(G1Point, False)
-    return _in_subgroup(_on_curve(G1Point.from_compressed_bytes_unchecked, data))
+    _require_point(data, G1_COMPRESSED_BYTES, compressed=True)
+    return _decompressed(G1Point, data)
 
 
 def decompress_g2(data: bytes) -> G2Point:
     """The point of 96 bytes, compressed. Raises PointError unless canonical, on the curve, of order r."""
-    if _is_identity(data, G2_COMPRESSED_BYTES, compressed=True):
-        return _identity(G2Point, False)
-    return _in_subgroup(_on_curve(G2Point.from_compressed_bytes_unchecked, data))
+    _require_point(data, G2_COMPRESSED_BYTES, compressed=True)
+    return _decompressed(G2Point, data)
 
 
 def g1_of_coordinates(point: tuple[int, int] | None) -> G1Point:
-    """The point of affine coordinates, None for the identity. Raises PointError unless of order r."""
+    """The point of affine coordinates below p, None for the identity. Raises as `decode_g1` does."""
     if point is None:
         return G1Point.identity()
-    return decode_g1(b"".join(c.to_bytes(FQ_BYTES, "big") for c in point))
+    if not G1.contains(point):
+        raise PointError("not on the curve")
+    x, y = point
+    return _decompressed(G1Point, _compressed(x, larger=y > _HALF))
 
 
 def g2_of_coordinates(point: tuple[tuple[int, int], tuple[int, int]] | None) -> G2Point:
-    """The point of coordinates (c0, c1), None for the identity. Raises PointError unless of order r."""
+    """The same of coordinates (c0, c1)."""
     if point is None:
         return G2Point.identity()
-    return decode_g2(b"".join(c.to_bytes(FQ_BYTES, "big") for c0, c1 in point for c in (c1, c0)))
-
-
-def encode_g1(point: G1Point) -> bytes:
-    """96 bytes, uncompressed."""
-    return _mark_identity(point.to_xy_bytes_be())
-
-
-def encode_g2(point: G2Point) -> bytes:
-    """192 bytes, uncompressed."""
-    return _mark_identity(_swap_fq2(point.to_xy_bytes_be()))
+    if not G2.contains(point):
+        raise PointError("not on the curve")
+    (x0, x1), (y0, y1) = point
+    return _decompressed(G2Point, _compressed(x1, x0, larger=(y1 or y0) > _HALF))
 
 
 def compress_g1(point: G1Point) -> bytes:
@@ -100,53 +96,43 @@ def compress_g2(point: G2Point) -> bytes:
     return point.to_compressed_bytes()
 
 
-def _is_identity(data: bytes, size: int, *, compressed: bool) -> bool:
-    """Check length, flags and coordinates below p of an encoding, and say whether it is the identity's."""
+def _require_point(data: bytes, size: int, *, compressed: bool) -> None:
+    """Check length, flags and coordinates below p of an encoding, which must not be the identity's."""
     if len(data) != size:
         raise PointError(f"{len(data)} bytes instead of {size}")
     flags = data[0] & FLAGS
     if bool(flags & FLAG_COMPRESSED) != compressed:
         raise PointError("compressed where an uncompressed point belongs, or the reverse")
-    without_flags = bytes([data[0] & ~FLAGS]) + data[1:]
     if flags & FLAG_IDENTITY:
-        if flags & FLAG_LARGER_ROOT or any(without_flags):
+        if flags & FLAG_LARGER_ROOT or any(_coordinates(data)):
             raise PointError("marked as the identity, but not zero elsewhere")
-        return True
+        raise PointError("the identity, which is not allowed here")
     if flags & FLAG_LARGER_ROOT and not compressed:
         raise PointError("the flag of a compressed root is set in an uncompressed point")
-    for start in range(0, size, FQ_BYTES):
-        if int.from_bytes(without_flags[start : start + FQ_BYTES], "big") >= FQ.p:
-            raise PointError("a coordinate is not below p")
-    if not compressed and not any(data):
-        raise PointError("not on the curve")
-    return False
+    if any(coordinate >= FQ.p for coordinate in _coordinates(data)):
+        raise PointError("a coordinate is not below p")
 
 
-def _identity(point_type: type[Point], allowed: bool) -> Point:
-    if not allowed:
-        raise PointError("the identity, which is not allowed here")
-    return point_type.identity()
+def _coordinates(data: bytes) -> list[int]:
+    """The 48-byte integers in their order, without flags."""
+    without_flags = bytes([data[0] & ~FLAGS]) + data[1:]
+    starts = range(0, len(data), FQ_BYTES)
+    return [int.from_bytes(without_flags[start : start + FQ_BYTES], "big") for start in starts]
 
 
-def _on_curve(decode: Callable[[bytes], Point], data: bytes) -> Point:
+def _compressed(*x: int, larger: bool) -> bytes:
+    data = b"".join(component.to_bytes(FQ_BYTES, "big") for component in x)
+    return bytes([data[0] | FLAG_COMPRESSED | (FLAG_LARGER_ROOT if larger else 0)]) + data[1:]
+
+
+def _decompressed(point_type: type[Point], data: bytes) -> Point:
+    """The library says only that a point is bad: asked again without the subgroup's check, it says why."""
     try:
-        return decode(data)
+        return point_type.from_compressed_bytes(data)
+    except ValueError:
+        pass
+    try:
+        point_type.from_compressed_bytes_unchecked(data)
     except ValueError as error:
         raise PointError("not on the curve") from error
-
-
-def _in_subgroup(point: Point) -> Point:
-    if not point.is_in_subgroup():
-        raise PointError("on the curve, but outside the subgroup of order r")
-    return point
-
-
-def _swap_fq2(data: bytes) -> bytes:
-    """c1, c0 of both coordinates to c0, c1, or back."""
-    x1, x0, y1, y0 = (data[start : start + FQ_BYTES] for start in range(0, G2_BYTES, FQ_BYTES))
-    return x0 + x1 + y0 + y1
-
-
-def _mark_identity(data: bytes) -> bytes:
-    """The library writes the identity as zeros."""
-    return data if any(data) else bytes([FLAG_IDENTITY]) + data[1:]
+    raise PointError("on the curve, but outside the subgroup of order r")

@@ -33,7 +33,7 @@ _WEIGHT_BITS = 128
 
 
 class Verifier:
-    """A verifying key, decoded once (0.06 ms a point); checks any number of proofs, from any thread."""
+    """A verifying key, decoded once (0.1 ms a point); checks any number of proofs, from any thread."""
 
     def __init__(self, key: VerifyingKey) -> None:
         self._alpha_g1 = decode_g1(key.alpha_g1)
@@ -73,11 +73,12 @@ class Verifier:
         total = Scalar(sum(weights) % FR.p)
         weighted_x = G1Point.multiexp_unchecked(self._ic, self._ic_scalars(public_inputs, weights))
         weighted_c = G1Point.multiexp_unchecked([c for _, _, c in points], scalars)
-        return GT.pairing_check(
+        product = GT.multi_pairing(
             [a * z for (a, _, _), z in zip(points, scalars, strict=True)]
             + [-(self._alpha_g1 * total), -weighted_x, -weighted_c],
             [b for _, b, _ in points] + [self._beta_g2, self._gamma_g2, self._delta_g2],
         )
+        return bool(product == GT.one())
 
     def _ic_scalars(
         self, public_inputs: Sequence[npt.NDArray[np.uint64]], weights: Sequence[int]

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
-from cuzk.groth16.encoding import encode_g1, encode_g2
 from cuzk.groth16.generate import Trapdoors, generate
 from cuzk.groth16.parameters import PointCounts
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice, has_ifma
+from tests.py_ecc_points import g1_times, g2_times
 from tests.toy_circuit import toy_circuit
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "porep"
@@ -49,14 +48,6 @@ def upstream_proofs() -> list[UpstreamProof]:
 @pytest.fixture(scope="session")
 def upstream_key_path() -> Path:
     return VECTORS / "2k.vk"
-
-
-def g1_times(k: int) -> bytes:
-    return encode_g1(G1Point() * Scalar(k))
-
-
-def g2_times(k: int) -> bytes:
-    return encode_g2(G2Point() * Scalar(k))
 
 
 @pytest.fixture

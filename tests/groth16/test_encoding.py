@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 from py_ecc.bls.point_compression import compress_G1, compress_G2
-from py_ecc.optimized_bls12_381 import FQ, FQ2, G1, G2, Z1, Z2, multiply, normalize
+from py_ecc.optimized_bls12_381 import FQ, FQ2, G1, Z1, Z2, multiply, normalize
 
 from cuzk.groth16 import encoding
+from tests.py_ecc_points import be48, g1_compressed, g1_times, g2_compressed, g2_times
 
 P = 0x1A0111EA397FE69A4B1BA7B6434BACD764774B84F38512BF6730D2A0F6B0F6241EABFFFEB153FFFFB9FEFFFFFFFFAAAB
 R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
@@ -28,43 +29,22 @@ PUBLISHED_C = bytes.fromhex(
 )
 
 
-def be48(*values: int) -> bytes:
-    return b"".join(value.to_bytes(48, "big") for value in values)
-
-
 def with_flags(data: bytes, flags: int) -> bytes:
     return bytes([data[0] & 0x1F | flags]) + data[1:]
 
 
-def g1_bytes_by_py_ecc(k: int) -> tuple[bytes, bytes]:
-    """(uncompressed, compressed)"""
-    point = multiply(G1, k)
-    x, y = normalize(point)
-    return be48(int(x), int(y)), be48(compress_G1(point))
-
-
-def g2_bytes_by_py_ecc(k: int) -> tuple[bytes, bytes]:
-    point = multiply(G2, k)
-    x, y = normalize(point)
-    return be48(*(int(c) for c in (x.coeffs[1], x.coeffs[0], y.coeffs[1], y.coeffs[0]))), be48(
-        *compress_G2(point)
-    )
-
-
 @pytest.mark.parametrize("k", MULTIPLES)
 def test_g1_is_written_and_read_as_py_ecc_does(k: int) -> None:
-    uncompressed, compressed = g1_bytes_by_py_ecc(k)
     point = G1Point() * Scalar(k)
-    assert encoding.encode_g1(point) == uncompressed and encoding.compress_g1(point) == compressed
-    assert encoding.decode_g1(uncompressed) == point == encoding.decompress_g1(compressed)
+    assert encoding.compress_g1(point) == g1_compressed(k)
+    assert encoding.decode_g1(g1_times(k)) == point == encoding.decompress_g1(g1_compressed(k))
 
 
 @pytest.mark.parametrize("k", MULTIPLES)
 def test_g2_is_written_and_read_as_py_ecc_does(k: int) -> None:
-    uncompressed, compressed = g2_bytes_by_py_ecc(k)
     point = G2Point() * Scalar(k)
-    assert encoding.encode_g2(point) == uncompressed and encoding.compress_g2(point) == compressed
-    assert encoding.decode_g2(uncompressed) == point == encoding.decompress_g2(compressed)
+    assert encoding.compress_g2(point) == g2_compressed(k)
+    assert encoding.decode_g2(g2_times(k)) == point == encoding.decompress_g2(g2_compressed(k))
 
 
 def test_published_proof_is_read_and_written_back() -> None:
@@ -73,13 +53,11 @@ def test_published_proof_is_read_and_written_back() -> None:
     assert encoding.compress_g1(encoding.decompress_g1(PUBLISHED_C)) == PUBLISHED_C
 
 
-def test_identity_is_a_flag_and_zeros() -> None:
-    g1, g2 = b"\x40" + bytes(95), b"\x40" + bytes(191)
-    assert encoding.encode_g1(G1Point.identity()) == g1 and encoding.encode_g2(G2Point.identity()) == g2
-    assert encoding.decode_g1(g1, allow_identity=True) == G1Point.identity()
-    assert encoding.decode_g2(g2, allow_identity=True) == G2Point.identity()
+def test_the_identity_is_written_and_has_no_coordinates() -> None:
     assert encoding.compress_g1(G1Point.identity()) == be48(compress_G1(Z1))
     assert encoding.compress_g2(G2Point.identity()) == be48(*compress_G2(Z2))
+    assert encoding.g1_of_coordinates(None) == G1Point.identity()
+    assert encoding.g2_of_coordinates(None) == G2Point.identity()
 
 
 def g1_off_the_curve() -> bytes:
@@ -109,8 +87,8 @@ def g2_outside_the_subgroup() -> bytes:
     raise AssertionError
 
 
-G1_UNCOMPRESSED, G1_COMPRESSED = g1_bytes_by_py_ecc(5)
-G2_UNCOMPRESSED, G2_COMPRESSED = g2_bytes_by_py_ecc(5)
+G1_UNCOMPRESSED, G1_COMPRESSED = g1_times(5), g1_compressed(5)
+G2_UNCOMPRESSED, G2_COMPRESSED = g2_times(5), g2_compressed(5)
 
 REJECTED_G1 = {
     "empty": (b"", "bytes instead of 96"),

@@ -12,10 +12,10 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 from py_ecc.optimized_bls12_381 import FQ, FQ2, FQ12, add, curve_order, multiply, neg, pairing
 
 from cuzk.errors import InputError, ParameterError
-from cuzk.groth16.encoding import encode_g1, encode_g2
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import VerifyingKey, read_verifying_key
+from tests.py_ecc_points import decompressed, g1_times, g2_times
 
 R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
 
@@ -126,15 +126,15 @@ def forged(inputs: list[int], ic_dlogs: list[int], a: int, b: int) -> Proof:
 
 
 def key_of(ic_dlogs: list[int]) -> VerifyingKey:
-    def g1(k: int) -> bytes:
-        return encode_g1(G1Point() * Scalar(k))
-
-    def g2(k: int) -> bytes:
-        return encode_g2(G2Point() * Scalar(k))
-
-    ic = tuple(g1(k) for k in ic_dlogs)
+    ic = tuple(g1_times(k) for k in ic_dlogs)
     return VerifyingKey(
-        alpha_g1=g1(2), beta_g1=g1(3), beta_g2=g2(3), gamma_g2=g2(5), delta_g1=g1(7), delta_g2=g2(7), ic=ic
+        alpha_g1=g1_times(2),
+        beta_g1=g1_times(3),
+        beta_g2=g2_times(3),
+        gamma_g2=g2_times(5),
+        delta_g1=g1_times(7),
+        delta_g2=g2_times(7),
+        ic=ic,
     )
 
 
@@ -162,13 +162,13 @@ def test_py_ecc_finds_the_same_equation_for_an_upstream_proof(
     x = ic[0]
     for value, point in zip(integers(case.public_inputs), ic[1:], strict=True):
         x = add(x, multiply(point, value))
-    a, b, c = case.proof.points()  # reading of compressed points is held against py_ecc in test_encoding
+    a, b, c = map(decompressed, (case.proof.a, case.proof.b, case.proof.c))
     product = FQ12.one()
     for g1, g2 in (
-        (g1_by_py_ecc(a.to_xy_bytes_be()), g2_by_py_ecc(encode_g2(b))),
+        (a, b),
         (neg(g1_by_py_ecc(key[:96])), g2_by_py_ecc(key[192:384])),
         (neg(x), g2_by_py_ecc(key[384:576])),
-        (neg(g1_by_py_ecc(c.to_xy_bytes_be())), g2_by_py_ecc(key[672:864])),
+        (neg(c), g2_by_py_ecc(key[672:864])),
     ):
         product *= pairing(g2, g1)
     assert product == FQ12.one() and curve_order == R
