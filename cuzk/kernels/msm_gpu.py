@@ -1,0 +1,406 @@
+"""Multi-scalar multiplication on the GPU: the schedule of the kernels, windows in passes.
+
+Symbols    as in `msm`: n points, c bits a window, W windows, B = 2^(c-1) buckets; A is an addition in a round of pairs.
+1 sort     digits to the pairs of each bucket: `bucket_sort_gpu`
+2 rounds   bucket sums: `rounds_gpu`, `pair_add_gpu`                       W*n A
+3 groups   sums over rows and columns of each window's buckets           W*2B A
+4 bits     c points a window: `integrate_gpu`, `tail_sum_gpu`
+5 fold     on the host: sum of 2^(c*w + t) T[w][t], `xyzz.horner`         0.4 ms in G1
+Passes     as many windows at a time as memory allows; 1 to 4 are done for each pass.
+Waiting    the host waits once a pass, for the largest bucket: it says how many rounds there are.
+Memory     a pass of V windows: V*n rows of pool, 12 to 20 bytes of lists a digit; `workspace_bytes` tells.
+Twin       `msm.msm` on the CPU, `msm.msm_textbook`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba.core import types
+
+from cuzk.kernels.bucket_sort_gpu import (
+    CONSTANT_WORDS,
+    SORT_THREADS,
+    count_digits,
+    digit_constants,
+    scatter_digits,
+)
+from cuzk.kernels.cuda_compile import cuda, pointer
+from cuzk.kernels.cuda_jit import cuda_jit
+from cuzk.kernels.curve import Point
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_launch import Launch
+from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.integrate_gpu import THREADS as LIST_THREADS
+from cuzk.kernels.integrate_gpu import bit_lists, group_bits, group_pairs, groups
+from cuzk.kernels.modulus import FR
+from cuzk.kernels.pair_add_gpu import Form, PairShape, pair_add_kernel, prefix_rows
+from cuzk.kernels.rounds_gpu import (
+    SCAN_THREADS,
+    SCAN_TILE,
+    count_pairs,
+    next_list,
+    place_pairs,
+    scan_partials,
+)
+from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
+from cuzk.kernels.workspace_gpu import Layout
+from cuzk.kernels.xyzz import EMPTY, horner, one_lane_form
+
+SCALAR_BITS = FR.bits
+MIN_WINDOW, MAX_WINDOW = 3, 24
+IDENTITY_ROW = 0  # of the pool; sums follow
+ROUNDS = 128  # in one pass at most, with room: 31 for the buckets, 12 for the groups
+_U32 = pointer(types.uint32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPlan:
+    """How an MSM is cut: c bits a window, `windows_a_pass` at a time; shapes of kernels.
+
+    shape, small_shape   of the pair additions: of a long round, and of one of less than `small_below` pairs
+    tail_threads         of a block that sums a list of groups
+    """
+
+    n: int
+    c: int
+    windows_a_pass: int
+    shape: PairShape
+    small_shape: PairShape
+    small_below: int
+    tail_threads: int
+
+    @property
+    def windows(self) -> int:
+        return -(-SCALAR_BITS // self.c)
+
+    @property
+    def buckets(self) -> int:
+        return 1 << (self.c - 1)
+
+    @property
+    def passes(self) -> list[tuple[int, int]]:
+        """First and end window of each."""
+        step = self.windows_a_pass
+        return [(first, min(first + step, self.windows)) for first in range(0, self.windows, step)]
+
+
+def best_window(n: int) -> int:
+    """The c of fewest additions."""
+    return min(range(MIN_WINDOW, MAX_WINDOW + 1), key=lambda c: -(-SCALAR_BITS // c) * (n + (1 << c)))
+
+
+DEFAULT_SHAPES = {
+    1: (PairShape(256, 2, 248), PairShape(64, 4, 16)),
+    2: (PairShape(128, 2, 124), PairShape(64, 4, 16)),
+}
+
+
+def plan(form: Form, n: int, *, c: int | None = None, windows_a_pass: int | None = None) -> GpuPlan:
+    """The plan of least additions; all windows in one pass unless told otherwise."""
+    c = c or best_window(n)
+    shape, small_shape = DEFAULT_SHAPES[form.degree]
+    return GpuPlan(
+        n=n,
+        c=c,
+        windows_a_pass=windows_a_pass or -(-SCALAR_BITS // c),
+        shape=shape,
+        small_shape=small_shape,
+        small_below=1 << 17,
+        tail_threads=64,
+    )
+
+
+def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
+    """The working memory of an MSM."""
+    windows, n = plan.windows_a_pass, plan.n
+    buckets = windows * plan.buckets
+    column_bits, row_bits = group_bits(plan.c)
+    group_count = windows * groups(plan.c)
+    digits = windows * n
+    pairs = max(digits // 2, buckets) + 1
+    later_pairs = max(digits // 3, buckets) + 1
+    rows = 1 + digits + 2 * buckets
+    parts = Layout()
+    parts.add("counts", buckets)
+    parts.add("extras", buckets)
+    parts.add("group_counts", group_count)
+    parts.add("group_sums", group_count)
+    parts.add("offsets_0", max(buckets, group_count))
+    parts.add("offsets_1", max(buckets, group_count))
+    parts.add("partials", -(-max(buckets, group_count) // SCAN_TILE))
+    parts.add("sizes", ROUNDS)
+    parts.add("bases", ROUNDS)
+    parts.add("largest", 1)
+    parts.add("constants", CONSTANT_WORDS, np.uint64)
+    parts.add("ranks", digits)
+    parts.add("pairs_0", pairs, np.uint64)
+    parts.add("segs_0", pairs)
+    parts.add("pairs_1", later_pairs, np.uint64)
+    parts.add("segs_1", later_pairs)
+    parts.add("bit_codes", (windows * plan.c) << row_bits)
+    parts.add("bit_lengths", windows * plan.c)
+    parts.add("out_x", (plan.windows * plan.c, form.words))
+    parts.add("out_y", (plan.windows * plan.c, form.words))
+    parts.add("pool_x", (rows, form.words))
+    parts.add("pool_y", (rows, form.words))
+    scratch = max(prefix_rows(shape, multiprocessors, pairs) for shape in (plan.shape, plan.small_shape))
+    parts.add("prefixes", (scratch, form.words))
+    return parts
+
+
+@cuda_jit(
+    types.uint32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, _U32, _U32, _U32, _U32,
+    launch_bounds=(LIST_THREADS,),
+)  # fmt: skip
+def begin_pass(buckets, group_count, n_points, words, counts, extras, group_sums, bases, largest, pool_x, pool_y):  # type: ignore[no-untyped-def]
+    """Empty buckets, and the identity in the pool: every code that is not yet given names it."""
+    i = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
+    if i < buckets:
+        counts[i] = 0
+        extras[i] = np.uint32(n_points + IDENTITY_ROW)
+    if i < group_count:
+        group_sums[i] = np.uint32(n_points + IDENTITY_ROW)
+    if i < words:
+        pool_x[i] = 0
+        pool_y[i] = 0
+    if i == 0:
+        bases[0] = np.uint32(IDENTITY_ROW + 1)
+        largest[0] = 0
+
+
+class GpuMsm:
+    """The MSM of one array of points, for any number of scalar vectors of the same length, one after another.
+
+    points_x, points_y  (n, words) uint32 on the device, Montgomery form, the identity (0, 0)
+    workspace           (nbytes,) uint8 on the device, of at least `workspace_bytes`; overwritten
+    use_graphs          submit recorded graphs instead of single launches
+    """
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        form: Form,
+        points_x: DeviceArray,
+        points_y: DeviceArray,
+        plan: GpuPlan,
+        workspace: DeviceArray,
+        *,
+        use_graphs: bool = True,
+    ) -> None:
+        assert MIN_WINDOW <= plan.c <= MAX_WINDOW, plan
+        self.device, self.form, self.plan = device, form, plan
+        self._points = (points_x, points_y)
+        multiprocessors = device.card.multiprocessors
+        self._parts = layout(form, plan, multiprocessors).carve(workspace)
+        self._fixed_blocks = 8 * multiprocessors
+        self._multiprocessors = multiprocessors
+        self._largest = device.pinned(1, np.uint32)
+        self._out = [device.pinned((plan.windows * plan.c, form.words), np.uint32) for _ in range(2)]
+        self._programs: dict[Any, Callable[[], None]] = {}
+        self._use_graphs = use_graphs
+        device.upload(digit_constants(plan.c, plan.windows), into=self._parts["constants"])
+        #: Called with the name of each stage as it has been submitted; for measurements, without graphs.
+        self.mark: Callable[[str], None] = lambda stage: None
+
+    def run(self, scalars: DeviceArray) -> Point[Any]:
+        """Sum of scalars[i] * point i, affine, plain integers, None for the identity; scalars (n, 4) uint64."""
+        self.submit(scalars)
+        return self.fold()
+
+    def submit(self, scalars: DeviceArray) -> None:
+        """Steps 1 to 4. On return the points for the fold are on their way to the host."""
+        stream = self.device.stream
+        for index, windows in enumerate(self.plan.passes):
+            self._run(("sort", index, scalars.address), lambda w=windows: self._sort(scalars, w))  # type: ignore[misc]
+            self.device.download(self._parts["largest"], into=self._largest)
+            stream.synchronise()
+            rounds = max(1, int(self._largest.array[0] - 1).bit_length() if self._largest.array[0] else 1)
+            self._run(("rounds", index, rounds), lambda w=windows, r=rounds: self._sum(w, r))  # type: ignore[misc]
+        for out, pinned in zip(("out_x", "out_y"), self._out, strict=True):
+            self.device.download(self._parts[out], into=pinned)
+
+    def fold(self) -> Point[Any]:
+        """Step 5, when the device has come so far."""
+        self.device.stream.synchronise()
+        windows, c = self.plan.windows, self.plan.c
+        rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
+        numbers = np.arange(windows * c, dtype=np.uint32).reshape(windows, c)
+        codes = np.full((2, windows, c), EMPTY, np.uint32)
+        codes[0, :, : c - 1] = numbers[:, : c - 1] << 1
+        codes[1, :, 0] = numbers[:, c - 1] << 1
+        return horner(one_lane_form(self.form), rows, codes.reshape(2, windows * c))
+
+    def _run(self, key: Any, submit: Callable[[], list[tuple[str, Launch]]]) -> None:
+        """Prepare the launches once, then submit them, as a graph when it is wanted."""
+        program = self._programs.get(key)
+        if program is None:
+            launches = submit()
+            stream = self.device.stream
+
+            def run_all() -> None:
+                for stage, launch in launches:
+                    launch.run(stream)
+                    self.mark(stage)
+
+            program = run_all
+            if self._use_graphs:
+                graph = self.device.record(run_all)
+                program = lambda: graph.run(stream)  # noqa: E731
+            self._programs[key] = program
+        program()
+
+    def _launch(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> Launch:
+        return self.device.load(kernel).prepare(blocks, threads, *arguments)
+
+    def _sort(self, scalars: DeviceArray, windows: tuple[int, int]) -> list[tuple[str, Launch]]:
+        p, at = self.plan, self._parts
+        first, end = windows
+        buckets = (end - first) * p.buckets
+        group_count = (end - first) * groups(p.c)
+        digit_arguments = (scalars, p.n, at["constants"], p.c, p.windows, first, end)
+        blocks = -(-p.n // SORT_THREADS)
+        everything = max(buckets, group_count, self.form.words)
+        return [
+            (
+                "begin",
+                self._launch(
+                    begin_pass, -(-everything // LIST_THREADS), LIST_THREADS,
+                    buckets, group_count, p.n, self.form.words, at["counts"], at["extras"], at["group_sums"],
+                    at["bases"], at["largest"], at["pool_x"], at["pool_y"],
+                ),
+            ),
+            ("count", self._launch(count_digits, blocks, SORT_THREADS, *digit_arguments, at["counts"], at["ranks"])),
+            *self._scan(at["counts"], buckets, level=0, number=0, offsets=at["offsets_0"]),
+            (
+                "scatter",
+                self._launch(
+                    scatter_digits, blocks, SORT_THREADS, *digit_arguments, at["counts"], at["ranks"],
+                    at["offsets_0"], self._words("pairs_0"), at["segs_0"], at["extras"],
+                ),
+            ),
+            ("round 1", self._add(0, 0, (end - first) * p.n // 2)),
+        ]  # fmt: skip
+
+    def _words(self, name: str) -> DeviceArray:
+        """A list of pairs as its codes."""
+        part = self._parts[name]
+        return part.carve(2 * part.shape[0], np.uint32)
+
+    def _sum(self, windows: tuple[int, int], rounds: int) -> list[tuple[str, Launch]]:
+        """Rounds after the first one, groups, bits."""
+        p, at = self.plan, self._parts
+        first, end = windows
+        count = end - first
+        h, row_bits = group_bits(p.c)
+        launches = self._rounds(
+            at["counts"], count * p.buckets, at["extras"], rounds, 0, count * p.n // 2, "round"
+        )
+        pairs = count * p.buckets
+        launches.append(
+            (
+                "group lists",
+                self._launch(
+                    group_pairs, -(-pairs // LIST_THREADS), LIST_THREADS, at["extras"], count, h, row_bits,
+                    rounds, at["sizes"], at["bases"], at["group_counts"], at["offsets_0"], at["pairs_0"],
+                    at["segs_0"],
+                ),
+            )
+        )  # fmt: skip
+        launches.append(("group round", self._add(rounds, 0, pairs)))
+        launches += self._rounds(
+            at["group_counts"], count * groups(p.c), at["group_sums"], row_bits, rounds, pairs, "group round"
+        )
+        lists = count * p.c
+        launches.append(
+            (
+                "bit lists",
+                self._launch(
+                    bit_lists, -(-(lists << row_bits) // LIST_THREADS), LIST_THREADS, at["group_sums"], count, h,
+                    row_bits, at["bit_codes"], at["bit_lengths"],
+                ),
+            )
+        )  # fmt: skip
+        kernel = sum_lists_kernel(self.form, p.tail_threads)
+        launches.append(
+            (
+                "bits",
+                self._launch(
+                    kernel, lists, p.tail_threads, *self._points, at["pool_x"], at["pool_y"], p.n, at["bit_codes"],
+                    1 << row_bits, at["bit_lengths"], at["out_x"], at["out_y"], first * p.c,
+                ),
+            )
+        )  # fmt: skip
+        return launches
+
+    def _rounds(
+        self,
+        counts: DeviceArray,
+        segments: int,
+        extras: DeviceArray,
+        rounds: int,
+        number: int,
+        pairs: int,
+        stage: str,
+    ) -> list[tuple[str, Launch]]:
+        """All rounds but the first, whose list and sums are made: it is number `number`, of lists 0."""
+        launches: list[tuple[str, Launch]] = []
+        for level in range(rounds):
+            old, new = level % 2, 1 - level % 2
+            if level + 1 < rounds:
+                launches += self._scan(
+                    counts,
+                    segments,
+                    level=level + 1,
+                    number=number + level + 1,
+                    offsets=self._parts[f"offsets_{new}"],
+                )
+            launches.append(("lists", self._next_list(counts, extras, level, number + level, old, new)))
+            if level + 1 < rounds:
+                launches.append(
+                    (f"{stage} {level + 2}", self._add(number + level + 1, new, pairs >> (level + 1)))
+                )
+        return launches
+
+    def _scan(
+        self, counts: DeviceArray, segments: int, *, level: int, number: int, offsets: DeviceArray
+    ) -> list[tuple[str, Launch]]:
+        at = self._parts
+        tiles = -(-segments // SCAN_TILE)
+        launches = [
+            self._launch(
+                count_pairs, tiles, SCAN_THREADS, counts, segments, level, at["partials"], at["largest"]
+            ),
+            self._launch(
+                scan_partials, 1, SCAN_THREADS, at["partials"], tiles, number, at["sizes"], at["bases"]
+            ),
+            self._launch(place_pairs, tiles, SCAN_THREADS, counts, segments, level, at["partials"], offsets),
+        ]
+        return [("scans", launch) for launch in launches]
+
+    def _next_list(
+        self, counts: DeviceArray, extras: DeviceArray, level: int, number: int, old: int, new: int
+    ) -> Launch:
+        at = self._parts
+        return self._launch(
+            next_list, self._fixed_blocks, LIST_THREADS, counts, level, number, self.plan.n, at["sizes"], at["bases"],
+            extras, at[f"segs_{old}"], at[f"offsets_{old}"], at[f"offsets_{new}"], at[f"pairs_{new}"],
+            at[f"segs_{new}"],
+        )  # fmt: skip
+
+    def _add(self, number: int, which: int, pairs: int) -> Launch:
+        """Round `number`, of about that many pairs, from list `which`."""
+        p, at = self.plan, self._parts
+        shape = p.small_shape if pairs < p.small_below else p.shape
+        return self._launch(
+            pair_add_kernel(self.form, shape), shape.blocks * self._multiprocessors, shape.threads,
+            *self._points, at["pool_x"], at["pool_y"], p.n, at[f"pairs_{which}"], at["sizes"], at["bases"],
+            number, at["prefixes"],
+        )  # fmt: skip
+
+
+def workspace_bytes(device: CudaDevice, form: Form, plan: GpuPlan) -> int:
+    return layout(form, plan, device.card.multiprocessors).nbytes

@@ -1,0 +1,150 @@
+"""Sums of many segments of points at once on the GPU: rounds of pair additions, all segments together.
+
+Symbols    segment s has counts[s] points; after r rounds it has ceil(counts[s] / 2^r). Two and two make the pairs of a round,
+           one list for all segments, segment after segment; a point left over waits in extras[s], never copied.
+Round r    offsets (a scan of the pairs over the segments), the list, the additions (`pair_add_gpu`), whose sums are
+           appended to the pool: a code, once given, stays valid. In the end extras[s] is the sum's code.
+List       thread q asks where result q goes: rank = q - offset[s]; even ranks pair with the next, or with the one left over.
+Sizes      live on the device; launches have a fixed grid. The host only needs to know how many rounds there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core import types
+from numba.extending import register_jitable
+
+from cuzk.kernels.cuda_compile import cuda, pointer
+from cuzk.kernels.cuda_jit import cuda_jit
+from cuzk.kernels.gpu_ops import atomic_max
+
+SCAN_THREADS = 256
+PER_THREAD = 8
+SCAN_TILE = SCAN_THREADS * PER_THREAD
+LIST_THREADS = 256
+_U32, _U64 = pointer(types.uint32), pointer(types.uint64)
+
+
+@register_jitable
+def items_left(count, level):  # type: ignore[no-untyped-def]
+    """Points of a segment after `level` rounds."""
+    return (np.int64(count) + (np.int64(1) << np.int64(level)) - 1) >> np.int64(level)
+
+
+@register_jitable
+def pairs_of(count, level):  # type: ignore[no-untyped-def]
+    return np.uint32(items_left(count, level) >> 1)
+
+
+@register_jitable
+def scan_before(shared, t, value):  # type: ignore[no-untyped-def]
+    """The sum of the values of the block's threads before t, and of all; shared has SCAN_THREADS + 1 words."""
+    shared[t] = value
+    cuda.syncthreads()
+    reach = np.int32(1)
+    total = value
+    while reach < SCAN_THREADS:
+        before = shared[t - reach] if t >= reach else np.uint32(0)
+        cuda.syncthreads()
+        total = np.uint32(total + before)
+        shared[t] = total
+        cuda.syncthreads()
+        reach = np.int32(2 * reach)
+    everything = shared[SCAN_THREADS - 1]
+    cuda.syncthreads()
+    return np.uint32(total - value), everything
+
+
+@cuda_jit(_U32, types.uint32, types.uint32, _U32, _U32, launch_bounds=(SCAN_THREADS,))
+def count_pairs(counts, segments, level, partials, largest):  # type: ignore[no-untyped-def]
+    """partials[b] = pairs of the segments of tile b. At level 0 also the largest count."""
+    shared = cuda.shared.array(SCAN_THREADS, types.uint32)
+    t = np.int32(cuda.threadIdx.x)
+    first = np.int64(cuda.blockIdx.x) * SCAN_TILE
+    total, most = np.uint32(0), np.uint32(0)
+    for k in range(PER_THREAD):
+        s = first + k * SCAN_THREADS + t
+        if s < segments:
+            total = np.uint32(total + pairs_of(counts[s], level))
+            most = max(most, counts[s])
+    _, everything = scan_before(shared, t, total)
+    if t == 0:
+        partials[cuda.blockIdx.x] = everything
+    if level == 0 and most > largest[0]:
+        atomic_max(largest, 0, most)
+
+
+@cuda_jit(_U32, types.uint32, types.uint32, _U32, _U32, launch_bounds=(SCAN_THREADS,))
+def scan_partials(partials, tiles, number, sizes, bases):  # type: ignore[no-untyped-def]
+    """partials := sums of those before, by one block; the round's size, and where the next one's sums begin."""
+    shared = cuda.shared.array(SCAN_THREADS, types.uint32)
+    t = np.int32(cuda.threadIdx.x)
+    carried = np.uint32(0)
+    for first in range(0, tiles, SCAN_TILE):
+        start = first + t * PER_THREAD
+        total = np.uint32(0)
+        for k in range(PER_THREAD):
+            if start + k < tiles:
+                total = np.uint32(total + partials[start + k])
+        before, everything = scan_before(shared, t, total)
+        before = np.uint32(before + carried)
+        for k in range(PER_THREAD):
+            if start + k < tiles:
+                own = partials[start + k]
+                partials[start + k] = before
+                before = np.uint32(before + own)
+        carried = np.uint32(carried + everything)
+    if t == 0:
+        sizes[number] = carried
+        bases[number + 1] = np.uint32(bases[number] + carried)
+
+
+@cuda_jit(_U32, types.uint32, types.uint32, _U32, _U32, launch_bounds=(SCAN_THREADS,))
+def place_pairs(counts, segments, level, partials, offsets):  # type: ignore[no-untyped-def]
+    """offsets[s] = pairs of all segments before s."""
+    shared = cuda.shared.array(SCAN_THREADS, types.uint32)
+    t = np.int32(cuda.threadIdx.x)
+    first = np.int64(cuda.blockIdx.x) * SCAN_TILE + t * PER_THREAD
+    total = np.uint32(0)
+    for k in range(PER_THREAD):
+        if first + k < segments:
+            total = np.uint32(total + pairs_of(counts[first + k], level))
+    before, _ = scan_before(shared, t, total)
+    before = np.uint32(before + partials[cuda.blockIdx.x])
+    for k in range(PER_THREAD):
+        if first + k < segments:
+            offsets[first + k] = before
+            before = np.uint32(before + pairs_of(counts[first + k], level))
+
+
+@cuda_jit(
+    _U32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, _U32, _U32, _U32, _U64, _U32,
+    launch_bounds=(LIST_THREADS,),
+)  # fmt: skip
+def next_list(
+    counts, level, number, n_points, sizes, bases, extras, segs, offsets, next_offsets, next_pairs, next_segs
+):  # type: ignore[no-untyped-def]
+    """The pairs of level + 1 from the results of `level`, which is round `number` of all.
+
+    segs       the segment of each pair of this level
+    offsets    of the pairs of each segment, at this level and the next
+    """
+    size, base = np.int64(sizes[number]), np.int64(bases[number]) + n_points
+    step = np.int64(cuda.gridDim.x) * LIST_THREADS
+    q = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
+    while q < size:
+        s = segs[q]
+        rank = q - offsets[s]
+        if rank & 1 == 0:
+            items = items_left(counts[s], level)
+            place = np.int64(next_offsets[s]) + (rank >> 1)
+            code = np.uint64(base + q)
+            if rank + 1 < items >> 1:
+                next_pairs[place] = code | np.uint64(base + q + 1) << np.uint64(32)
+                next_segs[place] = s
+            elif items & 1:
+                next_pairs[place] = code | np.uint64(extras[s]) << np.uint64(32)
+                next_segs[place] = s
+            else:
+                extras[s] = np.uint32(code)
+        q += step
