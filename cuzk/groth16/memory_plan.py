@@ -16,8 +16,7 @@ from cuzk.units import format_size
 
 _SCALAR_BYTES = 32
 _WORD_BYTES = 8
-_SORT_BYTES_A_POINT = 4 + 4  # a code of the sort and an index of the point, for each thread
-_DIGIT_BYTES_A_POINT = 4 * 16  # 32-bit digits of up to 16 windows
+_INDEX_BYTES_A_POINT = 4
 _PROCESS_BYTES = 400 << 20  # interpreter, compiler and compiled kernels, measured
 
 
@@ -38,12 +37,11 @@ class MemoryPlan:
             (padded(n) + scratch_rows(device, form, n)) * 2 * form.words * _WORD_BYTES
             for form, n in ((device.g1, max(counts.h, counts.l)), (device.g2, counts.b))
         )
-        lists = counts.h * (_DIGIT_BYTES_A_POINT + _SORT_BYTES_A_POINT * device.threads)
         return cls(
             process=_PROCESS_BYTES,
             witness=circuit.num_aux + _SCALAR_BYTES * len(circuit.full_aux),
             transforms=4 * _SCALAR_BYTES * m,
-            sums=_SCALAR_BYTES * m + rows + lists,
+            sums=(_SCALAR_BYTES + _INDEX_BYTES_A_POINT) * m + rows,
         )
 
     @property

@@ -15,14 +15,14 @@ from cuzk.errors import ParameterError
 from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.verifying_key import NEXT
-from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
+from cuzk.kernels.device.cpu import Arena, CpuDevice
 from cuzk.kernels.points import decode_points, padded
 from cuzk.kernels.subset_sums import random_subset_sums
 from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
 
 
 class PointRows:
-    """Decodes the sections of one file, each into the place of the one before.
+    """Decodes the sections of one file, each into the place of the one before: into `arena`.
 
     check_subgroup  also check that the points are of order r
     """
@@ -30,7 +30,7 @@ class PointRows:
     def __init__(self, device: CpuDevice, parameters: ParameterFile, *, check_subgroup: bool) -> None:
         self._device, self._parameters = device, parameters
         self._check_subgroup = check_subgroup
-        self._words = aligned_empty(0, 1).reshape(-1)
+        self.arena = Arena()  # lent to whoever works while no rows are in use
         self._checked: set[SectionName] = set()
 
     def all_checked(self) -> bool:
@@ -45,7 +45,7 @@ class PointRows:
         encoded: NDArray[np.uint8] = getattr(self._parameters, section)
         if self._check_subgroup:
             spare = max(spare, subset_scratch_rows(self._device, form, len(encoded)))
-        rows = self._rows(padded(len(encoded)) + spare, 2 * form.words)
+        (rows,) = self.arena.take((padded(len(encoded)) + spare, 2 * form.words))
         bad = decode_points(self._device, form, encoded, rows)
         if bad is not None:
             raise ParameterError(
@@ -55,12 +55,6 @@ class PointRows:
             self._require_subgroup(section, form, rows, len(encoded))
             self._checked.add(section)
         return rows
-
-    def _rows(self, count: int, words: int) -> NDArray[np.uint64]:
-        if len(self._words) < count * words:
-            self._words = aligned_empty(0, 1).reshape(-1)  # the smaller one goes before the larger one comes
-            self._words = aligned_empty(count * words, 1).reshape(-1)
-        return self._words[: count * words].reshape(count, words)
 
     def _require_subgroup(
         self, section: SectionName, form: Any, rows: NDArray[np.uint64], count: int

@@ -8,7 +8,7 @@
 2 quotient  the coefficients h_i of (a b - c) / (X^m - 1)            six transforms, `ntt.quotient`
 3 sums      H over full scalars; L, A, B mostly over bits            `msm`, `selected_sum`
 4 assemble  with r, s from the operating system, encode, verify
-Memory      one array of point rows serves all sums in turn: it is as large as the largest section's rows.
+Memory      one arena serves the transforms and the point rows of all sums in turn: the largest section's rows.
 Source      [Groth16] eprint 2016/260, section 3.2; bellperson, groth16/prover/native.rs.
 """
 
@@ -115,10 +115,12 @@ def prove(
     Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned.
     """
     with stage(on_event, "rows"):
-        a, b = _row_values(device, circuit, assignment)
+        m = 1 << domain_log2(circuit)
+        a = aligned_empty(m, 4)
+        b, *scratch = points.arena.take((m, 4), (m, 4), (m, 4))
+        evaluate_rows(device, circuit, assignment, out=(a, b))
     with stage(on_event, "transforms"):
-        h = quotient(device, a, b)
-        del b
+        h = quotient(device, a, b, scratch=scratch)
     sums = _sums(device, points, circuit, assignment, h, on_event)
     with stage(on_event, "verify"):
         proof = assemble(parameters, sums, randomizers)
@@ -130,11 +132,6 @@ def prove(
                 "--check`; if both are good, this is a fault of cuzk: please report it",
             )
     return proof
-
-
-def _row_values(device: CpuDevice, circuit: Circuit, assignment: Assignment) -> tuple[Vector, Vector]:
-    m = 1 << domain_log2(circuit)
-    return evaluate_rows(device, circuit, assignment, out=(aligned_empty(m, 4), aligned_empty(m, 4)))
 
 
 def _sums(

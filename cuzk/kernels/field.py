@@ -54,7 +54,7 @@ from cuzk.kernels.lowering import eight_lanes, one_lane
 
 __all__ = [
     "FQ", "FQ2", "FQ2_8", "FQ2_GPU", "FQ8", "FQ_GPU", "FR", "FR8", "FR_GPU", "any_lane", "broadcast", "canonical", "carried", "define", "first_lane",
-    "fq2", "from_mont", "from_words", "gather", "is_field", "is_zero", "lanes_of", "load", "load_at", "mask_bits",
+    "fq2", "from_mont", "from_words", "gather", "is_below_p", "is_field", "is_zero", "lanes_of", "load", "load_at", "mask_bits",
     "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select", "sign_mask", "spill", "sqr", "store",
     "store_at", "to_mont", "to_words", "unspill", "words_of", "zero",
 ]  # fmt: skip
@@ -109,6 +109,10 @@ class _Emitted:
     def is_zero(self) -> _EmittedMask:
         value = self._lowering.is_zero(self.builder, self._form, self.canonical().ir)
         return _EmittedMask(self.builder, self.type.is_zero(), value)
+
+    def is_below_p(self) -> _EmittedMask:
+        value = self._lowering.is_below_p(self.builder, self._form, self.ir)
+        return _EmittedMask(self.builder, self.type.is_below_p(), value)
 
     def negate_where(self, mask: _EmittedMask) -> _Emitted:
         value = self._lowering.negate_where(self.builder, self._form, mask.ir, self.ir)
@@ -234,6 +238,11 @@ def is_zero(x: Any) -> Any:
     raise NotImplementedError("called from compiled code only")
 
 
+def is_below_p(x: Any) -> Any:
+    """Mask of the lanes whose number, read from bytes, is an element: below p."""
+    raise NotImplementedError("called from compiled code only")
+
+
 def select(mask: Any, a: Any, b: Any) -> Any:
     """a where the mask is set, else b."""
     raise NotImplementedError("called from compiled code only")
@@ -278,6 +287,7 @@ define(sqr, FieldValue)(lambda x: x.sqr())
 define(carried, FieldValue)(lambda x: x.carried())
 define(canonical, FieldValue)(lambda x: x.canonical())
 define(is_zero, FieldValue)(lambda x: x.is_zero())
+define(is_below_p, FieldValue)(lambda x: x.is_below_p())
 define(select, Mask, FieldValue, FieldValue)(lambda mask, a, b: a.or_else(mask, b))
 define(negate_where, Mask, FieldValue)(lambda mask, x: x.negate_where(mask))
 

@@ -244,6 +244,55 @@ def _place_pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[Any
     return [builder.gep(data, [place]) for place in places]
 
 
+# Encodings: numbers as bytes, most significant first, c1 before c0.
+
+
+@intrinsic
+def load_encoded(typingctx: Any, form: Any, encoded: Any, row: Any, last: Any, column: Any) -> Any:
+    """The plain numbers at byte `column` of rows `row`, `row` + 1, ..., but of `last` for those beyond it.
+
+    encoded  (n, bytes) uint8. The result may exceed p: see `is_below_p`
+    """
+    component = form.form.base.lowering.encoded_type(Element(form.form.base))
+    result = component if form.form.degree == 1 else Fq2(component, component)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointers = _encoded_pointers(context, builder, sig, args)
+        base = form.form.base
+        return join(builder, [base.lowering.load_big_endian(builder, base, places) for places in pointers])
+
+    return result(form, encoded, row, last, column), lower
+
+
+@intrinsic
+def store_encoded(typingctx: Any, form: Any, encoded: Any, row: Any, last: Any, column: Any, x: Any) -> Any:
+    """Write plain canonical numbers as `load_encoded` reads them; what belongs beyond `last` goes to row `last`."""
+    assert x == value_of_form(form.form), x
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointers = _encoded_pointers(context, builder, sig, args)
+        base = form.form.base
+        for component, places in zip(split(builder, form.form, args[5]), pointers, strict=True):
+            base.lowering.store_big_endian(builder, base, component, places)
+        return context.get_dummy_value()
+
+    return types.void(form, encoded, row, last, column, x), lower
+
+
+def _encoded_pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[list[Any]]:
+    """For each component, c0 first, the addresses of its bytes in the rows."""
+    form = sig.args[0].form
+    first, last, column = (_index(context, builder, sig, args, position) for position in (2, 3, 4))
+    rows = [_at_most(builder, row, last) for row in _neighbours(builder, form, first)]
+    size = form.base.modulus.bits // 64 * 8 + 8
+    offsets = [builder.add(column, ir.Constant(I64, size * i)) for i in reversed(range(form.degree))]
+    return [[word_pointer(context, builder, sig.args[1], args[1], row, offset) for row in rows] for offset in offsets]
+
+
+def _at_most(builder: Any, index: Any, last: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", index, last), index, last)
+
+
 # Codes, and hints to the caches.
 
 

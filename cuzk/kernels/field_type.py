@@ -175,6 +175,9 @@ class Element(FieldValue):
     def is_zero(self) -> Mask:
         return Mask(self.form.lanes)
 
+    def is_below_p(self) -> Mask:
+        return Mask(self.form.lanes)
+
     def negate_where(self, mask: Mask) -> Element:
         return self._lowering.negation_type(self)  # type: ignore[no-any-return]
 
@@ -231,6 +234,9 @@ class PairFormulas:
 
     def is_zero(self) -> Any:
         return self.c0.is_zero() & self.c1.is_zero()
+
+    def is_below_p(self) -> Any:
+        return self.c0.is_below_p() & self.c1.is_below_p()
 
     def negate_where(self, mask: Any) -> Any:
         return self.pair(self.c0.negate_where(mask), self.c1.negate_where(mask))

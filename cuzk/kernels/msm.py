@@ -17,6 +17,8 @@ Reference  `msm_textbook`. Source: [BDLO12] eprint 2012/549, section 4.
 
 from __future__ import annotations
 
+import math
+import queue
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,9 +107,19 @@ class WindowPlan:
         """Rows of all T[w][j], as if every window had as many parts as the one that has most."""
         return self.most_parts * self.windows * self.c
 
+    @property
+    def digits_shape(self) -> tuple[int, int]:
+        return self.windows, self.n + _ROW_PAD
+
+    def list_rows(self, form: Form) -> int:
+        """Rows that hold the digits and each thread's list of codes, 32 bits each."""
+        entries = math.prod(self.digits_shape) + self.threads * self.n
+        return -(-entries * 4 // (2 * form.words * 8))
+
     def rows_behind(self, form: Form) -> int:
-        """Spare rows behind the points: results, then the threads' workspaces."""
-        return self.result_rows + ROWS_READ_PAST + self.threads * workspace_rows(form, self.n, self.sums)
+        """Spare rows behind the points: lists, results, then the threads' workspaces."""
+        workspaces = self.threads * workspace_rows(form, self.n, self.sums)
+        return self.list_rows(form) + self.result_rows + ROWS_READ_PAST + workspaces
 
 
 def best_window(n: int, threads: int) -> int:
@@ -150,16 +162,21 @@ def msm(
     assert len(rows) >= scratch_rows(device, form, n, c=c), "no room behind the points"
     if index is None:
         index = np.arange(n, dtype=np.uint32)
-    digits = recode(device, rows, scalars, index, p)  # 1
-    windows = Windows(device, form, rows, index, digits, p)
+    windows = Windows(device, form, rows, index, p)
+    recode(device, rows, scalars, index, p, windows.digits)  # 1
     device.map(windows.run, windows.tasks)  # 2, 3, 4
     return horner(form, rows, windows.results)  # 5
 
 
 def recode(
-    device: CpuDevice, rows: Rows, scalars: NDArray[np.uint64], index: Codes, p: WindowPlan
-) -> NDArray[np.int32]:
-    """(W, n + padding) digits: sum of 2^(c*w) * digits[w, i] = scalars[i] mod r; 0 where the point is (0, 0).
+    device: CpuDevice,
+    rows: Rows,
+    scalars: NDArray[np.uint64],
+    index: Codes,
+    p: WindowPlan,
+    digits: NDArray[np.int32],
+) -> None:
+    """digits (W, n + padding) := such that sum of 2^(c*w) * digits[w, i] = scalars[i] mod r; 0 where the point is (0, 0).
 
     Digits without carries: half a window is added to each window but the top one, in one addition of 256-bit
     numbers; then a digit is its window's bits minus that half, and the top digit is what is left, signed.
@@ -167,7 +184,6 @@ def recode(
     halves = sum(1 << (p.c * w + p.c - 1) for w in range(p.windows - 1))
     words = [FR.limbs(number % (1 << 256), 4, 64) for number in (halves, halves - FR.p, FR.p // 2)]
     constants = np.array(words, np.uint64)
-    digits = np.empty((p.windows, p.n + _ROW_PAD), np.int32)
 
     def recode_block(first: int) -> None:
         last = min(first + _RECODE_BLOCK, p.n)
@@ -175,7 +191,6 @@ def recode(
         digits[:, first + identities(rows, index[first:last])] = 0
 
     device.map(recode_block, range(0, p.n, _RECODE_BLOCK))
-    return digits
 
 
 @jit
@@ -203,36 +218,39 @@ def _recode(scalars, first, last, c, constants, digits):  # type: ignore[no-unty
 
 
 class Windows:
-    """Steps 2 to 4. A task leaves its T[j] in row `part` of `results` (parts, W*c), as codes of rows."""
+    """Steps 2 to 4. A task leaves its T[j] in row `part` of `results` (parts, W*c), as codes of rows.
 
-    def __init__(
-        self,
-        device: CpuDevice,
-        form: Form,
-        rows: Rows,
-        index: Codes,
-        digits: NDArray[np.int32],
-        p: WindowPlan,
-    ) -> None:
-        self.form, self.rows, self.index, self.digits, self.plan = form, rows, index, digits, p
+    `digits` (W, n + padding) is to be filled before. It and the threads' lists lie in rows behind the points: memory
+    that is used again costs less than fresh memory.
+    """
+
+    def __init__(self, device: CpuDevice, form: Form, rows: Rows, index: Codes, p: WindowPlan) -> None:
+        self.form, self.rows, self.index, self.plan = form, rows, index, p
         self.tasks = p.tasks
         self.results = np.full((p.most_parts, p.windows * p.c), EMPTY, np.uint32)
+        first_list = len(rows) - p.rows_behind(form)
+        lists = rows[first_list : first_list + p.list_rows(form)].reshape(-1).view(np.uint32)
+        size = math.prod(p.digits_shape)
+        self.digits = lists[:size].view(np.int32).reshape(p.digits_shape)
+        self._lists: queue.SimpleQueue[Codes] = queue.SimpleQueue()
+        for start in range(size, size + device.threads * p.n, p.n):
+            self._lists.put(lists[start : start + p.n])
         self._workspaces = Workspaces(device, form, rows, n=p.n, sums=p.sums)
-        self._result_row = self._workspaces.first_row - ROWS_READ_PAST - p.result_rows
+        self._result_row = first_list + p.list_rows(form)
 
     def run(self, task: tuple[int, int, int]) -> None:
         window, part, parts = task
         p = self.plan
         points = slice(p.n * part // parts, p.n * (part + 1) // parts)
         high, low = p.table
-        codes, offsets = _sort(self.digits[window, points], self.index[points], high * low)
-        if len(codes) == 0:
-            return
         place = slice(window * p.c, (window + 1) * p.c)
         row = self._result_row + part * p.windows * p.c + place.start
+        codes = self._lists.get()
+        offsets = _sort(self.digits[window, points], self.index[points], high * low, codes)
         with self._workspaces.borrow() as workspace:
-            buckets = self._accumulate(codes, offsets, workspace)
+            buckets = self._accumulate(codes[: offsets[-1]], offsets, workspace)
             self._integrate(buckets, self.results[part, place], row, workspace)
+        self._lists.put(codes)
 
     def _accumulate(self, codes: Codes, offsets: Codes, workspace: Workspace) -> Codes:
         """S as a table of codes: S[v1 * 2^h + v0] at (v1, v0)."""
@@ -265,19 +283,18 @@ def _by_bits(groups: Codes) -> Codes:
 
 
 @jit
-def _sort(digits, index, values):  # type: ignore[no-untyped-def]
-    """Codes by |digit|, all below `values`; those of +-v begin at offsets[v]. 0 is left out."""
+def _sort(digits, index, values, codes):  # type: ignore[no-untyped-def]
+    """codes := by |digit|, all below `values`; those of +-v begin at offsets[v], returned. 0 is left out."""
     offsets = np.zeros(values + 2, np.uint32)
     for i in range(len(digits)):
         offsets[abs(np.int64(digits[i])) + 2] += 1
     offsets[2] = 0
     for v in range(3, values + 2):
         offsets[v] += offsets[v - 1]
-    codes = np.empty(offsets[values + 1], np.uint32)
     for i in range(len(digits)):
         digit = np.int64(digits[i])
         if digit != 0:
             place = abs(digit) + 1  # here stands the next free place of this digit; at the end, where it ends
             codes[offsets[place]] = (index[i] << 1) | (digit < 0)
             offsets[place] += 1
-    return codes, offsets[: values + 1]
+    return offsets[: values + 1]

@@ -100,29 +100,33 @@ def to_coset(device: CpuDevice, vector: Words, *, scratch: Words | None = None) 
     ntt(device, vector, scratch=scratch)
 
 
-def quotient(device: CpuDevice, a: Words, b: Words, c: Words | None = None) -> Words:
+def quotient(
+    device: CpuDevice, a: Words, b: Words, c: Words | None = None, *, scratch: Sequence[Words] = ()
+) -> Words:
     """The n-1 coefficients of (A*B - C) / (X^n - 1), given the values of A, B, C on the domain.
 
     a, b, c  (n, 4) canonical, three arrays; they are overwritten. c=None means a*b, value by value
     returns  (n-1, 4) canonical: rows of a. The n-th coefficient, 0 whenever a*b = c holds, is dropped
 
     Six transforms: on the coset X^n - 1 is the constant t = 7^n - 1, so C need not be evaluated there: H's
-    coefficients are those of A*B/t, from the coset, less those of C/t. Memory: a vector more, without c two.
+    coefficients are those of A*B/t, from the coset, less those of C/t. Memory: a vector more, without c two:
+    `scratch`, made here if not given.
     """
     log2_n = _log2(a)
     assert a is not b and all(_log2(vector) == log2_n for vector in (b, c) if vector is not None)
-    scratch = aligned_empty(len(a), 4)
+    vectors = list(scratch) or [aligned_empty(len(a), 4) for _ in range(1 if c is not None else 2)]
+    work = vectors.pop()
     per_t = pow(pow(FR_GENERATOR, len(a), R) - 1, -1, R)
     of_c = Transform(log2_n, inverse=True, scale=per_t)
     if c is None:
-        c = aligned_empty(len(a), 4)
-        transform(device, of_c, a, times=b, target=c, scratch=scratch)
+        c = vectors.pop()
+        transform(device, of_c, a, times=b, target=c, scratch=work)
     else:
-        transform(device, of_c, c, scratch=scratch)
-    to_coset(device, a, scratch=scratch)
-    to_coset(device, b, scratch=scratch)
+        transform(device, of_c, c, scratch=work)
+    to_coset(device, a, scratch=work)
+    to_coset(device, b, scratch=work)
     from_coset = Transform(log2_n, inverse=True, scale=per_t, shift=pow(FR_GENERATOR, -1, R))
-    transform(device, from_coset, a, times=b, minus=c, scratch=scratch)
+    transform(device, from_coset, a, times=b, minus=c, scratch=work)
     return a[:-1]
 
 

@@ -48,8 +48,8 @@ def random_subset_sums(device: CpuDevice, form: Form, rows: Rows, count: int) ->
     """
     plan = _plan(device, count)
     generator = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
-    digits = generator.integers(-plan.buckets + 1, plan.buckets, (ROUNDS, count), np.int32)
-    windows = Windows(device, form, rows, np.arange(count, dtype=np.uint32), digits, plan)
+    windows = Windows(device, form, rows, np.arange(count, dtype=np.uint32), plan)
+    windows.digits[:] = generator.integers(-plan.buckets + 1, plan.buckets, plan.digits_shape, np.int32)
     device.map(windows.run, windows.tasks)
     codes = windows.results[windows.results != EMPTY]
     return [horner(form, rows, code.reshape(1, 1)) for code in codes]

@@ -149,7 +149,8 @@ def test_digits_are_in_range_and_add_up_to_the_scalar(c: int) -> None:
     scalars = random_scalars(500, seed=c)
     plan = WindowPlan(n=len(scalars), c=c, threads=2)
     rows = rows_of(form, multiples_by_textbook(form, 1), spare=0)
-    digits = recode(device, rows, scalar_rows(scalars), np.zeros(len(scalars), np.uint32), plan)
+    digits = np.empty(plan.digits_shape, np.int32)
+    recode(device, rows, scalar_rows(scalars), np.zeros(len(scalars), np.uint32), plan, digits)
     for i, scalar in enumerate(scalars):
         column = digits[:, i].tolist()
         assert all(abs(digit) <= plan.buckets for digit in column)

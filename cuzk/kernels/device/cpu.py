@@ -87,6 +87,30 @@ class CpuDevice:
         return results
 
 
+class Arena:
+    """One block of memory that the steps of a proof use in turn: touching fresh memory costs more than the copy.
+
+    What `take` returns holds until the next call.
+    """
+
+    def __init__(self) -> None:
+        self._words = aligned_empty(0, 1)
+
+    def take(self, *shapes: tuple[int, int]) -> list[np.ndarray[Any, np.dtype[np.uint64]]]:
+        """An uninitialised uint64 array for each (rows, words), each beginning on a cache line."""
+        line = _CACHE_LINE_BYTES // 8
+        sizes = [-(-rows * words // line) * line for rows, words in shapes]
+        if len(self._words) < sum(sizes):
+            self._words = aligned_empty(0, 1)  # the smaller block goes before the larger one comes
+            self._words = aligned_empty(sum(sizes), 1)
+        starts = np.cumsum([0, *sizes])
+        flat = self._words.reshape(-1)
+        return [
+            flat[start : start + rows * words].reshape(rows, words)
+            for start, (rows, words) in zip(starts, shapes, strict=False)
+        ]
+
+
 def aligned_empty(rows: int, words: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """An uninitialised (rows, words) uint64 array that begins on a cache line, as eight-lane loads need."""
     spare = _CACHE_LINE_BYTES // 8

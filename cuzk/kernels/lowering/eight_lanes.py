@@ -160,6 +160,66 @@ def store_rows(builder: Any, form: Any, value: Any, pointers: list[Any]) -> None
         _store(builder, vector, pointers[2 * i], 8)
 
 
+def load_big_endian(builder: Any, form: Any, pointers: list[Any]) -> Any:
+    """The numbers in the bytes at eight pointers, most significant first. Not a byte beyond them is read."""
+    words = _encoded_words(form)
+    vectors = [_swap_bytes(builder, _masked_load(builder, pointer, words)) for pointer in pointers]
+    columns = _transpose(builder, vectors)[:words][::-1]
+    return value_of(builder, form, radix52.unpack64(Radix52Llvm(builder), columns, form.limbs))
+
+
+def store_big_endian(builder: Any, form: Any, value: Any, pointers: list[Any]) -> None:
+    words = _encoded_words(form)
+    columns = radix52.pack64(Radix52Llvm(builder), limbs_of(builder, form, value), words)[::-1]
+    filler = [ir.Constant(VECTOR, [0] * LANES)] * (LANES - words)
+    for vector, pointer in zip(_transpose(builder, columns + filler), pointers, strict=True):
+        _masked_store(builder, _swap_bytes(builder, vector), pointer, words)
+
+
+def encoded_type(element: Any) -> Any:
+    """The type of a number that bytes may hold: the bits above the modulus may be set."""
+    bits = _encoded_words(element.form) * 64
+    return element.with_range(0, ((1 << bits) - 1) // element.form.modulus.p + 1)
+
+
+def is_below_p(builder: Any, form: Any, value: Any) -> Any:
+    m = Radix52Llvm(builder)
+    p = radix52.constant(m, form.modulus.p, form.limbs)
+    top = radix52.carry(m, radix52.sub_loose(m, limbs_of(builder, form, value), p))[-1]
+    return builder.icmp_signed("<", top, m.const(0))
+
+
+def _encoded_words(form: Any) -> int:
+    return -(-form.modulus.bits // 64)
+
+
+def _byte_mask(words: int) -> Any:
+    return ir.Constant(mask_type(), [int(i < words) for i in range(LANES)])
+
+
+def _swap_bytes(builder: Any, vector: Any) -> Any:
+    return builder.call(_intrinsic(builder, "llvm.bswap.v8i64", VECTOR, [VECTOR]), [vector])
+
+
+def _masked_load(builder: Any, pointer: Any, words: int) -> Any:
+    arguments = [VECTOR.as_pointer(), I32, mask_type(), VECTOR]
+    function = _intrinsic(builder, "llvm.masked.load.v8i64.p0", VECTOR, arguments)
+    place = builder.bitcast(pointer, VECTOR.as_pointer())
+    filler = ir.Constant(VECTOR, [0] * LANES)
+    return builder.call(function, [place, ir.Constant(I32, 1), _byte_mask(words), filler])
+
+
+def _masked_store(builder: Any, vector: Any, pointer: Any, words: int) -> None:
+    arguments = [VECTOR, VECTOR.as_pointer(), I32, mask_type()]
+    function = _intrinsic(builder, "llvm.masked.store.v8i64.p0", ir.VoidType(), arguments)
+    place = builder.bitcast(pointer, VECTOR.as_pointer())
+    builder.call(function, [vector, place, ir.Constant(I32, 1), _byte_mask(words)])
+
+
+def _intrinsic(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+    return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(result, arguments), name)
+
+
 def load_limbs(builder: Any, form: Any, pointer: Any) -> Any:
     """A value that `store_limbs` left in scratch, `pointer` to its first word."""
     places = (builder.gep(pointer, [ir.Constant(I64, k * LANES)]) for k in range(form.limbs))

@@ -111,6 +111,26 @@ def store_rows(builder: Any, form: Any, value: Any, pointers: list[Any]) -> None
         builder.store(word, place)
 
 
+def load_big_endian(builder: Any, form: Any, pointers: list[Any]) -> Any:
+    """The number in the bytes at the only pointer, most significant first."""
+    places = reversed(_places(builder, builder.bitcast(pointers[0], I64.as_pointer()), form.limbs))
+    return value_of(builder, form, [builder.bswap(builder.load(place, align=1)) for place in places])
+
+
+def store_big_endian(builder: Any, form: Any, value: Any, pointers: list[Any]) -> None:
+    places = reversed(_places(builder, builder.bitcast(pointers[0], I64.as_pointer()), form.limbs))
+    for word, place in zip(limbs_of(builder, form, value), places, strict=True):
+        builder.store(builder.bswap(word), place, align=1)
+
+
+def encoded_type(element: Any) -> Any:
+    return element
+
+
+def is_below_p(builder: Any, form: Any, value: Any) -> Any:
+    return builder.icmp_unsigned("<", value, constant(builder, form, form.modulus.p))
+
+
 def load_limbs(builder: Any, form: Any, pointer: Any) -> Any:
     """A value that `store_limbs` left in scratch, `pointer` to its first word."""
     return load_rows(builder, form, [pointer])
