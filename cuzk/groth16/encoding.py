@@ -88,12 +88,12 @@ def g2_of_coordinates(point: tuple[tuple[int, int], tuple[int, int]] | None) -> 
 
 def compress_g1(point: G1Point) -> bytes:
     """48 bytes."""
-    return point.to_compressed_bytes()
+    return bytes(point.to_compressed_bytes())  # version 0.3 of the library gives a list
 
 
 def compress_g2(point: G2Point) -> bytes:
     """96 bytes."""
-    return point.to_compressed_bytes()
+    return bytes(point.to_compressed_bytes())
 
 
 def _require_point(data: bytes, size: int, *, compressed: bool) -> None:

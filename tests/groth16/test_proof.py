@@ -16,7 +16,7 @@ A, B, C = G1Point() * Scalar(3), G2Point() * Scalar(4), G1Point() * Scalar(5)
 def test_points_survive_bytes() -> None:
     data = Proof.from_points(A, B, C).to_bytes()
     assert len(data) == PROOF_BYTES == 192
-    assert data == A.to_compressed_bytes() + B.to_compressed_bytes() + C.to_compressed_bytes()
+    assert data == b"".join(bytes(point.to_compressed_bytes()) for point in (A, B, C))
     assert Proof.from_bytes(data).points() == (A, B, C)
 
 

@@ -82,7 +82,7 @@ def to_arkworks(point: Any) -> Any:
 
 def to_affine(point: Any) -> Any:
     """arkworks' point as py_ecc's affine one."""
-    x, y = integers_of(oracle.normalize(decompressed(point.to_compressed_bytes())))
+    x, y = integers_of(oracle.normalize(decompressed(bytes(point.to_compressed_bytes()))))
     return (affine.FQ(x), affine.FQ(y)) if isinstance(point, G1Point) else (affine.FQ2(x), affine.FQ2(y))
 
 
