@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -303,10 +304,10 @@ def size_case(report: Report, device: CudaDevice, log2_n: int, rows: Words) -> N
 def variant(
     report: Report,
     device: CudaDevice,
+    rows: Words,
     log2_n: int,
     bits: tuple[int, ...],
     tiles: tuple[int, ...],
-    rows: Words,
 ) -> None:
     """Another split, or other tiles, checked by sums and timed."""
     with NttPlan(device, log2_n, bits=bits) as plan, device.upload(rows[: 1 << log2_n]) as vector:
@@ -344,19 +345,19 @@ def main() -> None:
         )
         rows = random_rows(1 << max(chosen.log2_n, default=1), 1)
         for log2_n in [k for k in (12, CHECKED_ON_CPU_LOG2) if k in chosen.small + chosen.log2_n]:
-            report.attempt("cpu", log2_n, lambda k=log2_n: check_on_cpu(report, device, k))
+            report.attempt("cpu", log2_n, partial(check_on_cpu, report, device, log2_n))
         for log2_n in chosen.log2_n:
-            report.attempt("size", log2_n, lambda k=log2_n: size_case(report, device, k, rows))
+            report.attempt("size", log2_n, partial(size_case, report, device, log2_n, rows))
         report.attempt("kernels", "", lambda: show_kernels(report, device))
         for log2_n in [k for k in chosen.small if k != 12]:
-            report.attempt("cpu", log2_n, lambda k=log2_n: check_on_cpu(report, device, k))
+            report.attempt("cpu", log2_n, partial(check_on_cpu, report, device, log2_n))
         if chosen.small:
             for log2_n, count in ((3, 5), (6, 7), (12, 3)):
-                report.attempt("batch", log2_n, lambda k=log2_n, m=count: check_batch(report, device, k, m))
+                report.attempt("batch", log2_n, partial(check_batch, report, device, log2_n, count))
         if not chosen.no_variants:
             for which in VARIANTS:
                 if which[0] in chosen.log2_n:
-                    report.attempt("variant", which, lambda w=which: variant(report, device, *w, rows))
+                    report.attempt("variant", which, partial(variant, report, device, rows, *which))
 
 
 if __name__ == "__main__":

@@ -42,16 +42,16 @@ def transform_of(
 
 def _of_four(of: Arithmetic, x: list[Any], root: int, loose: frozenset[int]) -> list[Any]:
     a, b = of.sum(x[0], x[2]), of.difference(x[0], x[2])
-    c, d = of.sum(x[1], x[3]), of.times(of.difference(x[1], x[3], loose=True), root * root % R)
+    c, d = of.sum(x[1], x[3]), _turned_difference(of, x[1], x[3], root * root % R)
     return _sums_and_differences(of, [a, b], [c, d], loose)
 
 
 def _of_eight(of: Arithmetic, x: list[Any], root: int, loose: frozenset[int]) -> list[Any]:
     u = [of.sum(x[i], x[i + 4]) for i in range(4)]
-    v0, v1, v2, v3 = (of.difference(x[i], x[i + 4], loose=i == 2) for i in range(4))
+    v0, v1, v3 = (of.difference(x[i], x[i + 4]) for i in (0, 1, 3))
+    v2 = _turned_difference(of, x[2], x[6], root * root % R)
     even = _of_four(of, u, root, frozenset(k // 2 for k in loose if k % 2 == 0))
 
-    v2 = of.times(v2, root * root % R)
     a, b = of.sum(v0, v2), of.difference(v0, v2)
     cube = pow(root, 3, R)
     s = of.times(of.sum(v1, v3, loose=True), (root + cube) * _HALF % R)
@@ -59,6 +59,13 @@ def _of_eight(of: Arithmetic, x: list[Any], root: int, loose: frozenset[int]) ->
     odd_loose = frozenset(k // 2 for k in loose if k % 2)
     odd = _sums_and_differences(of, [a, b], [of.sum(s, t), of.difference(s, t)], odd_loose)
     return [y for pair in zip(even, odd, strict=True) for y in pair]
+
+
+def _turned_difference(of: Arithmetic, a: Any, b: Any, fourth_root: int) -> Any:
+    """(a - b) times a fourth root of unity; the shorter of it and its negative is the constant."""
+    if fourth_root > R - fourth_root:
+        a, b, fourth_root = b, a, R - fourth_root
+    return of.times(of.difference(a, b, loose=True), fourth_root)
 
 
 def _sums_and_differences(of: Arithmetic, a: list[Any], b: list[Any], loose: frozenset[int]) -> list[Any]:

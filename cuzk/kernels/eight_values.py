@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from cuzk.kernels import gpu_types  # noqa: F401  the data models, before anything is compiled
 from cuzk.kernels.butterfly import transform_of
-from cuzk.kernels.codegen import radix32
+from cuzk.kernels.codegen import factor32, radix32
 from cuzk.kernels.field_type import FR_GPU, Element
 from cuzk.kernels.lowering import gpu, shoup
 
@@ -297,7 +297,7 @@ def store_factor(typingctx: Any, table: Any, index: Any, plain: Any, mont: Any) 
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         address = shoup.entry_address(builder, args[0], _wide(context, builder, sig, args, 1))
-        companion = gpu.inline(builder, FR_GPU, shoup.companion, args[3])
+        companion = gpu.inline(builder, FR_GPU, factor32.companion, args[3])
         shoup.store_entry(builder, FR_GPU, address, args[2], companion)
         return context.get_dummy_value()
 

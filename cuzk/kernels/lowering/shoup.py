@@ -13,15 +13,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from cuzk.kernels.codegen import radix32
-from cuzk.kernels.codegen.asm import WIDTH, Asm, Words
+from cuzk.kernels.codegen import factor32, radix32
+from cuzk.kernels.codegen.asm import WIDTH
 from cuzk.kernels.lowering import gpu
-from cuzk.kernels.modulus import FR, Modulus
+from cuzk.kernels.modulus import FR
 
-LIMBS = radix32.limb_count(FR)
+LIMBS = factor32.LIMBS
 ENTRY_BYTES = 2 * LIMBS * WIDTH // 8
 ENTRIES_A_GROUP = 8
-_RADIX = 1 << LIMBS * WIDTH
 _QUADS = 2 * LIMBS // 4
 _QUAD_BYTES = 16
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -29,10 +28,7 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 @cache
 def _times(constant: int) -> Any:
-    """The program x -> x*constant, canonical, for x < 2p."""
-    w = radix32.constant(constant, FR)
-    w_shoup = radix32.constant(constant * _RADIX // FR.p, FR)
-    return lambda asm, x, modulus: radix32.mul_shoup(asm, x, w, w_shoup, modulus)
+    return lambda asm, x, modulus: factor32.mul_constant(asm, x, constant, modulus)
 
 
 def times_constant(builder: Any, form: Any, x: Any, constant: int) -> Any:
@@ -92,13 +88,3 @@ def store_entry(builder: Any, form: Any, address: Any, factor: Any, companion: A
             value = builder.insert_element(value, words[4 * quad + i], ir.Constant(_I32, i))
         place = builder.add(address, ir.Constant(_I64, _quad_offset(quad)))
         builder.store(value, builder.inttoptr(place, vector.as_pointer()), align=_QUAD_BYTES)
-
-
-def companion(asm: Asm, mont: Words, modulus: Modulus) -> Words:
-    """floor(w 2^256 / p) of a factor w, from its Montgomery form m = w 2^256 mod p: -m/p modulo 2^256."""
-    n = len(mont)
-    minus_inverse = radix32.Columns(asm), modulus.limbs(-pow(modulus.p, -1, _RADIX) % _RADIX, n, WIDTH)
-    columns, factor = minus_inverse
-    for i, limb in enumerate(mont):
-        columns.add_row_below(list(factor), limb, at=i, end=n)
-    return columns.joined(0, n, wraps=True)
