@@ -93,11 +93,14 @@ class _Pass:
         return self.columns_log2 > 0
 
     def step_tables(self, kind: Transform) -> list[FactorTable]:
-        tables = []
+        """Of all steps but the last. In a contiguous pass, inverse, times shift^(the digit of the step)."""
+        tables, weight = [], self.weight_log2
         for i, size in enumerate(step_tables_log2(self.bits)):
             digit = first_radix_log2(self.bits) if i == 0 else 3
             root = pow(kind.root, kind.n >> size, R)
-            tables.append(FactorTable(rows_log2=digit, columns_log2=size - digit, root=root))
+            ratio = pow(kind.shift, 1 << weight, R) if kind.inverse and not self.is_strided else 1
+            tables.append(FactorTable(rows_log2=digit, columns_log2=size - digit, ratio=ratio, root=root))
+            weight += digit
         return tables
 
     def factor_tables(self, kind: Transform, scale: int) -> list[FactorTable]:
@@ -105,8 +108,12 @@ class _Pass:
         ratio, root = (pow(base, 1 << self.weight_log2, R) for base in (kind.shift, kind.root))
         rows, columns = self.bits, self.columns_log2
         if not self.is_strided:
-            plain = scale == ratio == 1
-            return [] if plain else [FactorTable(rows_log2=rows, columns_log2=0, first=scale, ratio=ratio)]
+            if scale == ratio == 1:
+                return []
+            if not kind.inverse:
+                return [FactorTable(rows_log2=rows, columns_log2=0, first=scale, ratio=ratio)]
+            of_last_digit = pow(ratio, 1 << (rows - 3), R)
+            return [FactorTable(rows_log2=3, columns_log2=3, first=scale, ratio=of_last_digit)]
         near_columns = columns if rows + columns <= _ONE_TABLE_LOG2 else _NEAR_LOG2
         near = FactorTable(rows_log2=rows, columns_log2=near_columns, first=scale, ratio=ratio, root=root)
         if near_columns == columns:
@@ -232,6 +239,7 @@ class NttPlan:
             strided=one.is_strided,
             inverse=kind.inverse,
             tables=len(factors),
+            scaled=len(self._passes) == 1 and kind.inverse,
             times=times,
             minus=minus,
         )

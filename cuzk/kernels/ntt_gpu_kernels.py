@@ -12,7 +12,8 @@ next three bits below. Between steps values go through shared memory, in place.
 After the last step a row's bits are the output's digits in reverse.
 
 Products   of every output (inverse) or input (forward) with entry [row][column] of `near`; if there are two tables, [row]
-           [low bits of column] of `near` and [high bits of column][row] of `far`.
+           [low bits of column] of `near` and [high bits of column][row] of `far`. Without columns, outputs (inverse) are
+multiplied by entry [digit of the last step][0] of `near`: factors of the other digits are in the tables of the steps.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class PassShape:
     strided      whether there are columns: then a tile is 2^(tile - bits) of them
     inverse      the direction: of the transform, and whether products come after it or before
     tables       products with factor tables a value: 0, 1 or 2
+    scaled       without columns, inverse: whether the first eighth of the outputs has a product as well
     times, minus input is multiplied by another vector, output has one subtracted
     """
 
@@ -64,6 +66,7 @@ class PassShape:
     strided: bool
     inverse: bool
     tables: int
+    scaled: bool = False
     times: bool = False
     minus: bool = False
 
@@ -82,7 +85,7 @@ class PassShape:
     def name(self) -> str:
         direction = "inverse" if self.inverse else "forward"
         kind = "strided" if self.strided else "contiguous"
-        extras = "_times" * self.times + "_minus" * self.minus
+        extras = "_scaled" * self.scaled + "_times" * self.times + "_minus" * self.minus
         return f"ntt_{direction}_{self.bits}_{self.tile}_{kind}_{self.tables}{extras}"
 
 
@@ -121,7 +124,8 @@ def pass_kernel(shape: PassShape) -> CudaKernel:
     fourth_table = 1 << bits
     third_table = fourth_table + ((1 << 9) if step_count == 4 else 0)
     before, after = (0, tables) if inverse else (tables, 0)
-    last_loose_from = 0 if after else EIGHT
+    by_digit = after == 1 and not strided
+    last_begin = EIGHT if after == 0 else 1 if by_digit and not shape.scaled else 0
 
     @cuda.jit(device=True)
     def spread(thread, shift):  # type: ignore[no-untyped-def]
@@ -186,7 +190,7 @@ def pass_kernel(shape: PassShape) -> CudaKernel:
             put_eight(tile, third_shift, place, x)
             cuda.syncthreads()
         place = spread(thread, columns)
-        y = transform_eight(take_eight(tile, columns, place), 3, inverse, last_loose_from)
+        y = transform_eight(take_eight(tile, columns, place), 3, inverse, last_begin)
 
         row = output_row((place >> columns & row_mask) >> 3)
         if after == 2:
@@ -195,10 +199,13 @@ def pass_kernel(shape: PassShape) -> CudaKernel:
                 0, 1, near, row << near_log2 | near_column, rows_apart << near_log2,
             )  # fmt: skip
         else:
-            if after == 1:
-                z = twist_eight(y, 0, 1, near, row << near_log2 | near_column, rows_apart << near_log2)
+            if by_digit:
+                z = twist_eight(y, last_begin, 1, near, 0, EIGHT)
             else:
-                z = y
+                if after == 1:
+                    z = twist_eight(y, 0, 1, near, row << near_log2 | near_column, rows_apart << near_log2)
+                else:
+                    z = y
         if with_minus:
             z = subtract_eight(z, load_eight(minus, origin + (row << columns_log2), step))
         store_eight(target, origin + (row << columns_log2), step, z)
