@@ -177,13 +177,14 @@ def edge_cases(device: CudaDevice, form: Any) -> None:
         "edges": lambda: rnd.choice([0, 1, 2, R - 1, R - 2, (R - 1) // 2, (R + 1) // 2, 1 << 254]),
         "three": lambda: rnd.choice([3, R // 3, R // 5]),
     }
-    cases = [(n, c) for n in (0, 1, 2, 3, 33, 257) for c in (None,)] + [(1000, 7), (1000, 13), (3001, 10)]
-    for n, c in cases:
+    cases: list[tuple[int, int | None, int | None]] = [(n, None, None) for n in (0, 1, 2, 3, 33, 257)]
+    cases += [(1000, 7, None), (1000, 13, None), (1000, 13, 9), (3001, 10, 8), (20_001, 12, 10)]
+    for n, c, bins in cases:
         for name, scalar in kinds.items():
             for spread in ("mixed", "one point") if n == 1000 else ("mixed",):
                 which = [rnd.randrange(len(distinct)) if spread == "mixed" else 3 for _ in range(n)]
                 values = [scalar() for _ in range(n)]
-                p = plan(form, n, c=c, windows_a_pass=None if n != 3001 else 9)
+                p = replace(plan(form, n, c=c, windows_a_pass=None if n != 3001 else 9), bin_bits=bins)
                 x, y = upload_points(device, form, [distinct[i] for i in which])
                 with device.allocate(workspace_bytes(device, form, p), np.uint8) as workspace:
                     msm = GpuMsm(device, form, x, y, p, workspace, use_graphs=n % 2 == 1)
@@ -192,7 +193,7 @@ def edge_cases(device: CudaDevice, form: Any) -> None:
                     again = msm.run(scalars)
                 want = curve.multiply(sum(k * logarithms[i] for k, i in zip(values, which, strict=True)) % R, curve.generator)
                 if got != want or again != want:
-                    report(part="edge", group=curve.name, n=n, c=p.c, scalars=name, points=spread, check="WRONG",
+                    report(part="edge", group=curve.name, n=n, c=p.c, bins=bins, scalars=name, points=spread, check="WRONG",
                            first=got == want, second=again == want)  # fmt: skip
     for n in (1, 5, 1000, 40_001):
         for share in (0.0, 0.5, 1.0):
@@ -402,6 +403,8 @@ def group_part(
         if log2_n <= 20:
             variants.append({"small_below": 0, "stages": False, "note": "long shape only"})
             variants.append({"tail_threads": 32, "stages": False, "note": "tail 32"})
+        if log2_n == 20:
+            variants.append({"bin_bits": None, "note": "simple sort"})
         if log2_n == 26:
             variants = [{"windows_a_pass": 4, "runs": 3}, {"windows_a_pass": 6, "runs": 3, "stages": False}]
         if log2_n == 27:

@@ -1,7 +1,7 @@
 """Multi-scalar multiplication on the GPU: the schedule of the kernels, windows in passes.
 
 Symbols    as in `msm`: n points, c bits a window, W windows, B = 2^(c-1) buckets; A is an addition in a round of pairs.
-1 sort     digits to the pairs of each bucket: `bucket_sort_gpu`
+1 sort     digits to the pairs of each bucket: `staged_sort_gpu` for many, `bucket_sort_gpu` for few
 2 rounds   bucket sums: `rounds_gpu`, `pair_add_gpu`                       W*n A
 3 groups   sums over rows and columns of each window's buckets           W*2B A
 4 bits     c points a window: `integrate_gpu`, `tail_sum_gpu`
@@ -46,6 +46,20 @@ from cuzk.kernels.rounds_gpu import (
     place_pairs,
     scan_partials,
 )
+from cuzk.kernels.staged_sort_gpu import (
+    FIRST_BITS,
+    HISTOGRAM_TILE,
+    SPREAD_ROWS,
+    bin_bits,
+    count_bins,
+    count_buckets,
+    make_digits,
+    scatter_bins,
+    spread_digits,
+    spread_entries,
+)
+from cuzk.kernels.staged_sort_gpu import THREADS as STAGED_THREADS
+from cuzk.kernels.staged_sort_gpu import TILE as STAGED_TILE
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 from cuzk.kernels.workspace_gpu import Layout
 from cuzk.kernels.xyzz import EMPTY, horner, one_lane_form
@@ -63,6 +77,7 @@ class GpuPlan:
 
     shape, small_shape   of the pair additions: of a long round, and of one of less than `small_below` pairs
     tail_threads         of a block that sums a list of groups
+    bin_bits             of the staged sort; None for the simple one
     """
 
     n: int
@@ -72,6 +87,7 @@ class GpuPlan:
     small_shape: PairShape
     small_below: int
     tail_threads: int
+    bin_bits: int | None
 
     @property
     def windows(self) -> int:
@@ -111,6 +127,7 @@ def plan(form: Form, n: int, *, c: int | None = None, windows_a_pass: int | None
         small_shape=small_shape,
         small_below=1 << 17,
         tail_threads=64,
+        bin_bits=bin_bits(n, c),
     )
 
 
@@ -131,12 +148,14 @@ def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     parts.add("group_sums", group_count)
     parts.add("offsets_0", max(buckets, group_count))
     parts.add("offsets_1", max(buckets, group_count))
-    parts.add("partials", -(-max(buckets, group_count) // SCAN_TILE))
+    parts.add("partials", -(-max(buckets, group_count, windows << (plan.bin_bits or 0)) // SCAN_TILE) + 1)
     parts.add("sizes", ROUNDS)
     parts.add("bases", ROUNDS)
     parts.add("largest", 1)
     parts.add("constants", CONSTANT_WORDS, np.uint64)
-    parts.add("ranks", digits)
+    parts.add("bins", 1 if plan.bin_bits is None else (2 * windows << plan.bin_bits) + 1 + (windows << FIRST_BITS))
+    parts.add("starts", 1 if plan.bin_bits is None else (windows << plan.bin_bits) + 1)
+    parts.add("sort_scratch", 8)
     parts.add("pairs_0", pairs, np.uint64)
     parts.add("segs_0", pairs)
     parts.add("pairs_1", later_pairs, np.uint64)
@@ -153,10 +172,13 @@ def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
 
 
 @cuda_jit(
-    types.uint32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, _U32, _U32, _U32, _U32,
+    types.uint32, types.uint32, types.uint32, types.uint32, types.uint32,
+    _U32, _U32, _U32, _U32, _U32, _U32, _U32, _U32,
     launch_bounds=(LIST_THREADS,),
 )  # fmt: skip
-def begin_pass(buckets, group_count, n_points, words, counts, extras, group_sums, bases, largest, pool_x, pool_y):  # type: ignore[no-untyped-def]
+def begin_pass(
+    buckets, group_count, bin_words, n_points, words, counts, extras, group_sums, bins, bases, largest, pool_x, pool_y
+):  # type: ignore[no-untyped-def]
     """Empty buckets, and the identity in the pool: every code that is not yet given names it."""
     i = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
     if i < buckets:
@@ -164,6 +186,8 @@ def begin_pass(buckets, group_count, n_points, words, counts, extras, group_sums
         extras[i] = np.uint32(n_points + IDENTITY_ROW)
     if i < group_count:
         group_sums[i] = np.uint32(n_points + IDENTITY_ROW)
+    if i < bin_words:
+        bins[i] = 0
     if i < words:
         pool_x[i] = 0
         pool_y[i] = 0
@@ -257,32 +281,90 @@ class GpuMsm:
         return self.device.load(kernel).prepare(blocks, threads, *arguments)
 
     def _sort(self, scalars: DeviceArray, windows: tuple[int, int]) -> list[tuple[str, Launch]]:
+        """Step 1 and the first round."""
         p, at = self.plan, self._parts
         first, end = windows
         buckets = (end - first) * p.buckets
         group_count = (end - first) * groups(p.c)
-        digit_arguments = (scalars, p.n, at["constants"], p.c, p.windows, first, end)
-        blocks = -(-p.n // SORT_THREADS)
-        everything = max(buckets, group_count, self.form.words)
+        bin_words = 0 if p.bin_bits is None else at["bins"].shape[0]
+        everything = max(buckets, group_count, bin_words, self.form.words)
+        begin = self._launch(
+            begin_pass, -(-everything // LIST_THREADS), LIST_THREADS,
+            buckets, group_count, bin_words, p.n, self.form.words, at["counts"], at["extras"], at["group_sums"],
+            at["bins"], at["bases"], at["largest"], at["pool_x"], at["pool_y"],
+        )  # fmt: skip
+        sort = self._simple_sort if p.bin_bits is None else self._staged_sort
         return [
-            (
-                "begin",
-                self._launch(
-                    begin_pass, -(-everything // LIST_THREADS), LIST_THREADS,
-                    buckets, group_count, p.n, self.form.words, at["counts"], at["extras"], at["group_sums"],
-                    at["bases"], at["largest"], at["pool_x"], at["pool_y"],
-                ),
-            ),
-            ("count", self._launch(count_digits, blocks, SORT_THREADS, *digit_arguments, at["counts"], at["ranks"])),
+            ("begin", begin),
+            *sort((scalars, p.n, at["constants"], p.c, p.windows, first, end), buckets),
+            ("round 1", self._add(0, 0, (end - first) * p.n // 2)),
+        ]
+
+    def _borrowed(self, name: str, count: int, dtype: Any, offset_bytes: int = 0) -> DeviceArray:
+        """Scratch of the sort in the rows of the pool behind the identity: no sum is there yet."""
+        row_bytes = 4 * self.form.words
+        return self._parts[name].carve(count, dtype, offset_bytes=row_bytes + offset_bytes)
+
+    def _simple_sort(self, digits: Any, buckets: int) -> list[tuple[str, Launch]]:
+        p, at = self.plan, self._parts
+        blocks = -(-p.n // SORT_THREADS)
+        ranks = self._borrowed("pool_y", p.windows_a_pass * p.n, np.uint32)
+        return [
+            ("count", self._launch(count_digits, blocks, SORT_THREADS, *digits, at["counts"], ranks)),
             *self._scan(at["counts"], buckets, level=0, number=0, offsets=at["offsets_0"]),
             (
                 "scatter",
                 self._launch(
-                    scatter_digits, blocks, SORT_THREADS, *digit_arguments, at["counts"], at["ranks"],
+                    scatter_digits, blocks, SORT_THREADS, *digits, at["counts"], ranks,
                     at["offsets_0"], self._words("pairs_0"), at["segs_0"], at["extras"],
                 ),
             ),
-            ("round 1", self._add(0, 0, (end - first) * p.n // 2)),
+        ]  # fmt: skip
+
+    def _staged_sort(self, arguments: Any, buckets: int) -> list[tuple[str, Launch]]:
+        p, at, b = self.plan, self._parts, self.plan.bin_bits
+        assert b is not None
+        windows = buckets // p.buckets
+        count = p.windows_a_pass * p.n
+        digits = self._borrowed("pool_y", count, np.int32)
+        entries = [self._borrowed("pool_x", count, np.uint64, 8 * count * k) for k in range(2)]
+        bins, starts, scratch = windows << b, at["starts"], at["sort_scratch"]
+        regions = windows << FIRST_BITS
+        cursors = at["bins"].rows(bins + 1, at["bins"].shape[0])
+        tiles, threads = -(-p.n // STAGED_TILE), STAGED_THREADS
+        return [
+            ("digits", self._launch(make_digits, -(-p.n // threads), threads, *arguments, digits)),
+            (
+                "bins",
+                self._launch(count_bins, (-(-p.n // HISTOGRAM_TILE), windows), threads, digits, p.n, b, at["bins"]),
+            ),
+            *self._scan(
+                at["bins"], bins + 1, level=0, number=0, offsets=starts,
+                sizes=scratch.rows(0, 1), bases=scratch.rows(1, 3), largest=scratch.rows(3, 4),
+            ),
+            (
+                "spread 1",
+                self._launch(
+                    spread_digits, (tiles, windows), threads, digits, p.n, b, starts, cursors.rows(0, regions),
+                    entries[0],
+                ),
+            ),
+            (
+                "spread 2",
+                self._launch(
+                    spread_entries, (regions, SPREAD_ROWS), threads, entries[0], b, starts,
+                    cursors.rows(regions, regions + bins), entries[1],
+                ),
+            ),
+            ("count", self._launch(count_buckets, bins, threads, entries[1], b, p.c, starts, at["counts"])),
+            *self._scan(at["counts"], buckets, level=0, number=0, offsets=at["offsets_0"]),
+            (
+                "scatter",
+                self._launch(
+                    scatter_bins, bins, threads, entries[1], b, p.c, starts, at["counts"], at["offsets_0"],
+                    at["pairs_0"], at["segs_0"], at["extras"], self._words("pairs_0"),
+                ),
+            ),
         ]  # fmt: skip
 
     def _words(self, name: str) -> DeviceArray:
@@ -366,17 +448,16 @@ class GpuMsm:
         return launches
 
     def _scan(
-        self, counts: DeviceArray, segments: int, *, level: int, number: int, offsets: DeviceArray
+        self, counts: DeviceArray, segments: int, *, level: int, number: int, offsets: DeviceArray, **other: Any
     ) -> list[tuple[str, Launch]]:
+        """offsets := where the pairs of each segment begin; `other` arrays for sizes, bases and the largest count."""
         at = self._parts
         tiles = -(-segments // SCAN_TILE)
+        sizes, bases = other.get("sizes", at["sizes"]), other.get("bases", at["bases"])
+        largest = other.get("largest", at["largest"])
         launches = [
-            self._launch(
-                count_pairs, tiles, SCAN_THREADS, counts, segments, level, at["partials"], at["largest"]
-            ),
-            self._launch(
-                scan_partials, 1, SCAN_THREADS, at["partials"], tiles, number, at["sizes"], at["bases"]
-            ),
+            self._launch(count_pairs, tiles, SCAN_THREADS, counts, segments, level, at["partials"], largest),
+            self._launch(scan_partials, 1, SCAN_THREADS, at["partials"], tiles, number, sizes, bases),
             self._launch(place_pairs, tiles, SCAN_THREADS, counts, segments, level, at["partials"], offsets),
         ]
         return [("scans", launch) for launch in launches]
