@@ -1,4 +1,4 @@
-"""The errors that users see. Each says what is wrong, where, and what to do next; its class says the exit code.
+"""The errors that users see: what is wrong, where, and what to do next; the class says the exit code.
 
 A broken invariant of our own is an `assert`, never one of these.
 """
@@ -40,7 +40,7 @@ class DeviceError(CuzkError):
 
 
 class DeviceFault(DeviceError):
-    """The device failed while it worked and is unusable in this process. The process and other devices go on."""
+    """The device failed at work and is unusable in this process, which goes on, as do other devices."""
 
 
 class UsageError(CuzkError):

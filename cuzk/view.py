@@ -242,7 +242,9 @@ class _PlainProgress:
             stage.advance(event)
             if monotonic() - stage.said >= PLAIN_INTERVAL_S:
                 stage.said = monotonic()
-                click.echo(f"{stage.name}: {', '.join(filter(None, (stage.amount(), stage.pace())))}", err=True)
+                click.echo(
+                    f"{stage.name}: {', '.join(filter(None, (stage.amount(), stage.pace())))}", err=True
+                )
         else:
             stage = self._stages.pop(event.name)
             click.echo(f"{stage.name}: {format_duration(event.seconds)}", err=True)

@@ -1,14 +1,15 @@
 """Many affine additions with one shared inversion: the only way that this target adds points in bulk.
 
-R = P + Q with lambda = (y_Q - y_P) / (x_Q - x_P):  x_R = lambda^2 - x_P - x_Q,  y_R = lambda (x_P - x_R) - y_P.
+R = P + Q, lambda = (y_Q - y_P) / (x_Q - x_P): x_R = lambda^2 - x_P - x_Q, y_R = lambda (x_P - x_R) - y_P.
 Symbols    group G of `lanes` pairs, worked on side by side; m groups a batch
 1 up       the running product of the denominators, kept before each factor        1M a pair
 2 invert   one inversion for the batch (`inverse` merges the lanes)                 4 us a batch
 3 down     each denominator's inverse from the kept products, then the sum          4M + 1S a pair
 Cost       6 products a pair in G1: 80 ns with eight lanes in cache, of which 54 are the products.
 Memory     rows are gathered twice, so the rows of later groups are prefetched (15-45 % on large tables).
-Complete   a pair with equal x would make the whole product zero: `batch_add` finds that by its total, writes nothing,
-           and the caller uses `batch_add_complete`, which knows the identity (0, 0), doublings and opposites.
+Complete   a pair with equal x would make the whole product zero: `batch_add` finds that by its total, writes
+           nothing, and the caller uses `batch_add_complete`, which knows the identity (0, 0), doublings and
+           opposites.
 Source     Montgomery's trick; [CycloneMSM] eprint 2022/1396, 5.3.
 """
 
@@ -40,23 +41,23 @@ PREFETCH_GROUPS = 6  # groups between a prefetch and its use: measured flat from
 
 
 @jit
-def _x(form, rows, codes, i):  # type: ignore[no-untyped-def]
+def _x(form, rows, codes, i):
     return gather(form, rows, codes, i, 0)
 
 
 @jit
-def _y(form, rows, codes, i):  # type: ignore[no-untyped-def]
+def _y(form, rows, codes, i):
     return negate_where(sign_mask(form, codes, i), gather(form, rows, codes, i, words_of(form)))
 
 
 @jit
-def _store_point(form, rows, row, x, y):  # type: ignore[no-untyped-def]
+def _store_point(form, rows, row, x, y):
     store_at(form, rows, row, 0, x)
     store_at(form, rows, row, words_of(form), y)
 
 
 @jit
-def batch_add(form, rows, left, right, count, out_row, products):  # type: ignore[no-untyped-def]
+def batch_add(form, rows, left, right, count, out_row, products):
     """rows[out_row + k] = +-rows[left[k]] +- rows[right[k]] for k < count; False if a pair has equal x.
 
     form      coordinates of the group: FQ, FQ8 (G1), FQ2, FQ2_8 (G2)
@@ -92,8 +93,8 @@ def batch_add(form, rows, left, right, count, out_row, products):  # type: ignor
 
 
 @jit
-def _cases(form, rows, left, right, i):  # type: ignore[no-untyped-def]
-    """Masks of one group: P is the identity, Q is, the sum is a doubling, the sum is the identity of opposites."""
+def _cases(form, rows, left, right, i):
+    """Masks of one group: P is the identity; Q is; P = Q, a doubling; P = -Q, the identity."""
     x1, x2 = _x(form, rows, left, i), _x(form, rows, right, i)
     y1, y2 = _y(form, rows, left, i), _y(form, rows, right, i)
     left_identity = is_zero(x1) & is_zero(y1)
@@ -104,7 +105,7 @@ def _cases(form, rows, left, right, i):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _denominator(form, rows, left, right, i, cases):  # type: ignore[no-untyped-def]
+def _denominator(form, rows, left, right, i, cases):
     left_identity, right_identity, doubling, opposite = cases
     y = _y(form, rows, left, i)
     dx = _x(form, rows, right, i) - _x(form, rows, left, i)
@@ -113,7 +114,7 @@ def _denominator(form, rows, left, right, i, cases):  # type: ignore[no-untyped-
 
 
 @jit
-def batch_add_complete(form, rows, left, right, count, out_row, products):  # type: ignore[no-untyped-def]
+def batch_add_complete(form, rows, left, right, count, out_row, products):
     """As `batch_add` for any summands, identity rows included; True if a result is the identity (0, 0).
 
     Cost about twice that of `batch_add`: every pair is classified twice.

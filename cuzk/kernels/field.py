@@ -3,8 +3,9 @@
     x, y = load(form, a, i), load(form, b, i)
     store(form, out, i, canonical(sqr(x - y) * x))
 
-Each is one formula, `define`d once: run on types (`field_type`) it infers the result, run on emitted values it makes
-the code. The functions are ordinary names, to be called from jitted code only. Memory: `field_memory`.
+Each is one formula, `define`d once: run on types (`field_type`) it infers the result, run on emitted values
+it makes the code. The functions are ordinary names, to be called from jitted code only. Memory:
+`field_memory`.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ from cuzk.kernels.field_type import (
 from cuzk.kernels.lowering import eight_lanes, one_lane
 
 __all__ = [
-    "FQ", "FQ2", "FQ2_8", "FQ2_GPU", "FQ8", "FQ_GPU", "FR", "FR8", "FR_GPU", "any_lane", "broadcast", "canonical", "carried", "define", "first_lane",
-    "fq2", "from_mont", "from_words", "gather", "is_below_p", "is_field", "is_zero", "lanes_of", "load", "load_at", "mask_bits",
-    "negate_where", "one", "prefetch", "r_cubed", "rotate_lanes", "select", "sign_mask", "spill", "sqr", "store",
+    "FQ", "FQ2", "FQ2_8", "FQ2_GPU", "FQ8", "FQ_GPU", "FR", "FR8", "FR_GPU", "any_lane", "broadcast",
+    "canonical", "carried", "define", "first_lane", "fq2", "from_mont", "from_words", "gather",
+    "is_below_p", "is_field", "is_zero", "lanes_of", "load", "load_at", "mask_bits", "negate_where",
+    "one", "prefetch", "r_cubed", "rotate_lanes", "select", "sign_mask", "spill", "sqr", "store",
     "store_at", "to_mont", "to_words", "unspill", "words_of", "zero",
 ]  # fmt: skip
 
@@ -415,7 +417,7 @@ def rotate_lanes(typingctx: Any, x: Any, count: Any) -> Any:
 
 @intrinsic
 def first_lane(typingctx: Any, x: Any) -> Any:
-    """The number in lane 0 of a canonical value as one-lane element (the same integer, not the same field value)."""
+    """The integer in lane 0 of a canonical value as a one-lane element: another field value, R differs."""
     assert x == x.canonical(), x
     single = FR if x.form.modulus is FR.modulus else FQ
 

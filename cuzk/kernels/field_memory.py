@@ -1,10 +1,10 @@
 """Loads and stores of field elements: rows of a uint64 array to values, one lane or eight, Fq2 included.
 
-`load(form, array, i)` reads the elements of rows i, i+1, ... (as many as the form has lanes), whose words begin at
-column 0; `load_at` at another column; `load_apart` rows at equal distances. `gather` reads scattered rows by *codes*:
-`row << 1 | negative`. Scratch is read and written in *places*, as the registers hold a value.
-How rows become registers: `lowering`. All arrays are C-contiguous; rows of 52-bit limbs and scratch begin at multiples
-of 64 bytes (`device.cpu.aligned_empty`).
+`load(form, array, i)` reads the elements of rows i, i+1, ... (as many as the form has lanes), whose words
+begin at column 0; `load_at` at another column; `load_apart` rows at equal distances. `gather` reads scattered
+rows by *codes*: `row << 1 | negative`. Scratch is read and written in *places*, as the registers hold a
+value. How rows become registers: `lowering`. All arrays are C-contiguous; rows of 52-bit limbs and scratch
+begin at multiples of 64 bytes (`device.cpu.aligned_empty`).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def word_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: A
 def _row_pointer(
     context: Any, builder: Any, form: Any, array_type: Any, array: Any, row: Any, column: Any
 ) -> Any:
-    """The same, where kernels of a GPU have a bare pointer instead of an array: its rows are single elements."""
+    """The same for a GPU's bare pointers instead of arrays: their rows are single elements."""
     if isinstance(array_type, types.CPointer):
         return builder.gep(array, [builder.add(builder.mul(row, ir.Constant(I64, form.words)), column)])
     return word_pointer(context, builder, array_type, array, row, column)
@@ -266,7 +266,7 @@ def load_encoded(typingctx: Any, form: Any, encoded: Any, row: Any, last: Any, c
 
 @intrinsic
 def store_encoded(typingctx: Any, form: Any, encoded: Any, row: Any, last: Any, column: Any, x: Any) -> Any:
-    """Write plain canonical numbers as `load_encoded` reads them; what belongs beyond `last` goes to row `last`."""
+    """Write plain numbers as `load_encoded` reads them; what belongs beyond `last` goes to row `last`."""
     assert x == value_of_form(form.form), x
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -286,7 +286,10 @@ def _encoded_pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[l
     rows = [_at_most(builder, row, last) for row in _neighbours(builder, form, first)]
     size = form.base.modulus.bits // 64 * 8 + 8
     offsets = [builder.add(column, ir.Constant(I64, size * i)) for i in reversed(range(form.degree))]
-    return [[word_pointer(context, builder, sig.args[1], args[1], row, offset) for row in rows] for offset in offsets]
+    return [
+        [word_pointer(context, builder, sig.args[1], args[1], row, offset) for row in rows]
+        for offset in offsets
+    ]
 
 
 def _at_most(builder: Any, index: Any, last: Any) -> Any:
@@ -316,7 +319,7 @@ def sign_mask(typingctx: Any, form: Any, codes: Any, i: Any) -> Any:
 
 @intrinsic
 def prefetch(typingctx: Any, form: Any, array: Any, codes: Any, i: Any) -> Any:
-    """Ask for the cache lines of the points (two coordinates of this form) that codes[i], codes[i+1], ... name."""
+    """Ask for the cache lines of the points (two coordinates each) that codes[i], codes[i+1], ... name."""
     lines = range(0, 2 * form.form.words, _CACHE_LINE_WORDS)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -1,7 +1,7 @@
 """`Fq`, `Fr` and `Fq2` as Numba types, and the forms in which kernels hold them.
 
-A *form* says which field, how its elements are computed with and how they lie in memory. It is passed to kernels as an
-ordinary argument (`x = load(form, array, i)`), so that one kernel source serves every form:
+A *form* says which field, how its elements are computed with and how they lie in memory. It is passed to
+kernels as an ordinary argument (`x = load(form, array, i)`), so that one kernel source serves every form:
 
 form            lanes  limbs    R           in memory (a row of words)             values
 FR, FQ          1      64 bits  2^256, 384  4, 6 words                             always canonical
@@ -9,9 +9,9 @@ FR8, FQ8        8      52 bits  2^260, 416  4 packed words, 8 words of 52 bits  
 FR_GPU, FQ_GPU  1      32 bits  2^256, 384  8, 12 words of 32 bits                 always canonical
 FQ2, .._8, ..GPU  of two of FQ, FQ8, FQ_GPU: c0 + c1*u with u^2 = -1, c0 before c1
 
-`Element(form, low, high)` is a value in [-low*p, high*p); with eight lanes, sums are *loose* (no carries) until
-`carried`. A type answers the same operators and methods as a value while code is emitted (`field`), with the result's
-type: so a formula is written once and serves type inference and code generation.
+`Element(form, low, high)` is a value in [-low*p, high*p); with eight lanes, sums are *loose* (no carries)
+until `carried`. A type answers the same operators and methods as a value while code is emitted (`field`),
+with the result's type: so a formula is written once and serves type inference and code generation.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from cuzk.kernels.modulus import Modulus
 
 @dataclass(frozen=True, slots=True)
 class FieldForm:
-    """How elements of a prime field are held: limbs of `limb_bits`, `words` a row in memory, `lanes` a value."""
+    """How elements of a prime field are held: limbs of `limb_bits`, `words` a row, `lanes` a value."""
 
     name: str
     modulus: Modulus
@@ -144,7 +144,7 @@ class FieldValue(types.Type):
 
 
 class Element(FieldValue):
-    """One element of a prime field a lane, in Montgomery form or not, in [-low*p, high*p), carried or loose."""
+    """An element of a prime field a lane, Montgomery form or not, in [-low*p, high*p), carried or loose."""
 
     def __init__(self, form: FieldForm, low: int = 0, high: int = 1, is_carried: bool = True) -> None:
         assert is_carried <= (low == 0)

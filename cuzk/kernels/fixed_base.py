@@ -1,8 +1,8 @@
 """Multiples of one point by many scalars: k_i * G, for parameter generation.
 
 Symbols    c-bit windows, W = ceil(255 / c) of them; unsigned digits: k = sum of d_w * 2^(c*w)
-Table      row (w, d) = d * 2^(c*w) * G + O_w, with offsets O_w of sum zero: no row is the identity, digit 0 needs no
-           case, and the sums of a batch never meet the same x unless a scalar is 0.
+Table      row (w, d) = d * 2^(c*w) * G + O_w, with offsets O_w of sum zero: no row is the identity, digit 0
+           needs no case, and the sums of a batch never meet the same x unless a scalar is 0.
 Batch      `BATCH` scalars at once, window by window: acc += row (w, d_w), one shared inversion a window.
 Cost       (W - 1) batched additions a scalar; the table takes W * 2^c of them once.
 Window     `best_window` minimises additions; memory W * 2^c rows of 128 bytes in G1 (134 MB at c = 16).
@@ -40,7 +40,7 @@ def _windows(c: int) -> int:
 
 
 @jit
-def _table_codes(scalars, begin, count, window, bits, codes):  # type: ignore[no-untyped-def]
+def _table_codes(scalars, begin, count, window, bits, codes):
     """codes[k] := the table row of digit `window` of scalar begin + k; past the end, of the last scalar."""
     shift, mask = window * bits, (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     word, offset = shift // 64, np.uint64(shift % 64)
@@ -53,7 +53,7 @@ def _table_codes(scalars, begin, count, window, bits, codes):  # type: ignore[no
 
 
 @jit
-def _multiply_batch(form, rows, scalars, begin, count, bits, windows, first_row, left, right, products):  # type: ignore[no-untyped-def]
+def _multiply_batch(form, rows, scalars, begin, count, bits, windows, first_row, left, right, products):
     """rows[first_row + k] := scalars[begin + k] * G for k < len(left); False if a sum met equal x."""
     _table_codes(scalars, begin, count, 0, bits, left)
     for window in range(1, windows):

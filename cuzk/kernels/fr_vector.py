@@ -1,4 +1,4 @@
-"""Vectors of Fr as (n, 4) uint64, canonical: powers, linear combinations, and the way from and to plain integers.
+"""Vectors of Fr as (n, 4) uint64, canonical: powers, combinations, and from and to plain integers.
 
 A product of a plain element and a constant in Montgomery form is plain, so vectors never change form.
 """

@@ -1,4 +1,4 @@
-"""The field types' data models for numba-cuda, which keeps a registry of its own. Import before compiling for a GPU.
+"""The field types' data models for numba-cuda, which has its own registry: import before compiling.
 
 Types, inference and lowering are shared with the CPU: numba-cuda reads Numba's registries for them.
 """
@@ -32,8 +32,6 @@ class _ElementModel(models.PrimitiveModel):  # type: ignore[misc]
 class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, dmm: Any, fe_type: Mask) -> None:
         super().__init__(dmm, fe_type, ir.IntType(1))
-
-
 
 
 @register_model(Fq2)

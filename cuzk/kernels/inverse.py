@@ -1,7 +1,8 @@
 """1/x in Fq and Fq2, one lane or eight.
 
-Eight lanes are merged into one number by five products, inverted once, and spread again. The one number is inverted
-by batches of 30 division steps on signed 30-bit limbs: plain 64-bit integers hold every product and sum.
+Eight lanes are merged into one number by five products, inverted once, and spread again. The one number is
+inverted by batches of 30 division steps on signed 30-bit limbs: plain 64-bit integers hold every product and
+sum.
 
 Symbols    f, g     start as p and x; a division step halves g (or g - f, g + f) and keeps gcd(f, g)
            d, e     d*x = f and e*x = g (mod p) throughout; at the end g = 0, f = +-1, so 1/x = +-d
@@ -19,8 +20,8 @@ import numpy as np
 from numba.extending import overload
 
 from cuzk.kernels import field
-from cuzk.kernels.field_type import FQ, Element, Fq2
 from cuzk.kernels.field import fq2
+from cuzk.kernels.field_type import FQ, Element, Fq2
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 
@@ -32,7 +33,7 @@ _P_INVERSE = pow(FQ_MODULUS.p, -1, 1 << _BATCH)
 
 
 @jit
-def _division_steps(eta, f, g):  # type: ignore[no-untyped-def]
+def _division_steps(eta, f, g):
     """30 division steps on the low bits of f and g: new eta, and the matrix (u, v; q, r) scaled by 2^30."""
     u, v, q, r = 1, 0, 0, 1
     for _ in range(_BATCH):
@@ -53,7 +54,7 @@ def _division_steps(eta, f, g):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _apply_exact(f, g, u, v, q, r):  # type: ignore[no-untyped-def]
+def _apply_exact(f, g, u, v, q, r):
     """(f, g) := t (f, g) / 2^30, whose low limbs are zero by construction."""
     carry_f = (u * f[0] + v * g[0]) >> _BATCH
     carry_g = (q * f[0] + r * g[0]) >> _BATCH
@@ -67,7 +68,7 @@ def _apply_exact(f, g, u, v, q, r):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _apply_modular(d, e, u, v, q, r):  # type: ignore[no-untyped-def]
+def _apply_modular(d, e, u, v, q, r):
     """(d, e) := t (d, e) / 2^30 mod p: multiples of p lift negative inputs and clear the low limb."""
     sign_d, sign_e = d[_LIMBS - 1] >> 63, e[_LIMBS - 1] >> 63
     lift_d = (u & sign_d) + (v & sign_e)
@@ -88,7 +89,7 @@ def _apply_modular(d, e, u, v, q, r):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _add_times(x, k):  # type: ignore[no-untyped-def]
+def _add_times(x, k):
     """x := k*x + p if k*x is negative, else k*x; k is 1 or -1. From (-2p, p), twice, into [0, p)."""
     carry = np.int64(0)
     for i in range(_LIMBS):
@@ -104,7 +105,7 @@ def _add_times(x, k):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _split_limbs(words, limbs):  # type: ignore[no-untyped-def]
+def _split_limbs(words, limbs):
     """Six 64-bit words to 13 limbs of 30 bits."""
     for i in range(_LIMBS):
         word, shift = (_BATCH * i) // 64, (_BATCH * i) % 64
@@ -115,7 +116,7 @@ def _split_limbs(words, limbs):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _join_words(limbs, words):  # type: ignore[no-untyped-def]
+def _join_words(limbs, words):
     for i in range(6):
         words[i] = 0
     for i in range(_LIMBS):
@@ -127,7 +128,7 @@ def _join_words(limbs, words):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _invert_words(words):  # type: ignore[no-untyped-def]
+def _invert_words(words):
     """words := 1/words mod p as plain integers, in place; 0 stays 0. Variable time."""
     f, g = _P_LIMBS.copy(), np.empty(_LIMBS, np.int64)
     d, e = np.zeros(_LIMBS, np.int64), np.zeros(_LIMBS, np.int64)
@@ -145,7 +146,7 @@ def _invert_words(words):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _invert_number(x):  # type: ignore[no-untyped-def]
+def _invert_number(x):
     """1/x for a one-lane element as a plain integer."""
     words = np.empty(6, np.uint64)
     for i, word in enumerate(field.to_words(x)):
@@ -163,13 +164,13 @@ def inverse(form: Any, x: Any) -> Any:
 
 
 @overload(inverse)
-def _inverse_fq(form, x):  # type: ignore[no-untyped-def]
+def _inverse_fq(form, x):
     if not (isinstance(x, Element) and field.is_field(form)):
         return None
     if form.form.lanes == 1:
         return lambda form, x: _invert_number(x) * field.r_cubed(form)
 
-    def eight_lanes(form, x):  # type: ignore[no-untyped-def]
+    def eight_lanes(form, x):
         """`others` becomes the product of the seven other lanes, `total` of all eight, in every lane."""
         x = field.carried(x)
         others = field.rotate_lanes(x, 4)
@@ -185,13 +186,13 @@ def _inverse_fq(form, x):  # type: ignore[no-untyped-def]
 
 
 @overload(inverse)
-def _inverse_fq2(form, x):  # type: ignore[no-untyped-def]
+def _inverse_fq2(form, x):
     """1/(c0 + c1 u) = (c0 - c1 u) / (c0^2 + c1^2)."""
     if not isinstance(x, Fq2):
         return None
     base = form.form.base
 
-    def impl(form, x):  # type: ignore[no-untyped-def]
+    def impl(form, x):
         norm_inverse = inverse(base, field.sqr(x.c0) + field.sqr(x.c1))
         return fq2(x.c0 * norm_inverse, field.carried(field.zero(base) - x.c1 * norm_inverse))
 

@@ -1,9 +1,10 @@
 """The one decorator for compiled host code, and the folder where compiled code is kept.
 
-`@jit` is Numba's `njit(nogil=True)`, compiled lazily and cached. Numba stamps only a kernel's own file, so an edit of
-a callee or of the code generator would leave stale code behind: the folder's name is therefore a hash of all kernel
-sources and of the compiler's versions. Numba writes its cache files by rename, so two processes may start at once.
-A folder that cannot be written costs compile time, never a failure: it is reported once by `warnings`.
+`@jit` is Numba's `njit(nogil=True)`, compiled lazily and cached. Numba stamps only a kernel's own file, so an
+edit of a callee or of the code generator would leave stale code behind: the folder's name is therefore a hash
+of all kernel sources and of the compiler's versions. Numba writes its cache files by rename, so two processes
+may start at once. A folder that cannot be written costs compile time, never a failure: it is reported once by
+`warnings`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Point encodings of parameter files to rows of a group form and back, millions at a time, checked on the way.
+"""Encodings of points in parameter files to rows of a form and back, millions at a time, checked.
 
-Encoding   G1 96 bytes x, y; G2 192 bytes x.c1, x.c0, y.c1, y.c0; 48 bytes big-endian each. The first byte's top bits
-           are flags: 0x80 compressed, 0x40 identity, 0x20 sign; all clear here, as in every number below p.
+Encoding   G1 96 bytes x, y; G2 192 bytes x.c1, x.c0, y.c1, y.c0; 48 bytes big-endian each. The first byte's
+           top bits are flags: 0x80 compressed, 0x40 identity, 0x20 sign; all clear here, as in every number
+           below p.
 Row        2*words uint64 in Montgomery form: x, then y; c0 before c1.
 Cost       about 75 ns a G1 point and core, of which the curve equation takes 27.
 Twin       `groth16.encoding` decodes single points with plain integers.
@@ -16,7 +17,6 @@ import numpy as np
 
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.field import (
-    canonical,
     define,
     from_mont,
     is_below_p,
@@ -73,7 +73,7 @@ def padded(count: int) -> int:
 
 @jit
 def _decode(form, encoded, rows, begin, end):
-    """Rows begin..end of the points; the index of the first bad one, or -1. The last group repeats its last point."""
+    """Rows begin..end of the points: the index of the first bad one, or -1. The last fills up its group."""
     half = encoded.shape[1] // 2
     for i in range(begin, end, lanes_of(form)):
         plain_x = load_encoded(form, encoded, i, end - 1, 0)
@@ -93,7 +93,7 @@ def _decode(form, encoded, rows, begin, end):
 
 @jit
 def _encode(form, rows, encoded):
-    """The encodings of the first len(encoded) rows, whole groups only; the points that are left over go one by one."""
+    """The encodings of the first len(encoded) rows: whole groups, then what is left one by one."""
     half, lanes = encoded.shape[1] // 2, lanes_of(form)
     for i in range(0, len(encoded), lanes):
         x = from_mont(form, load_at(form, rows, i, 0))
@@ -134,7 +134,9 @@ def _reason(encoded: np.ndarray[Any, Any]) -> str:
         return "is the identity"
     if flags:
         return "is not an uncompressed point (flag bits are set)"
-    coordinates = (encoded[i : i + COORDINATE_BYTES].tobytes() for i in range(0, len(encoded), COORDINATE_BYTES))
+    coordinates = (
+        encoded[i : i + COORDINATE_BYTES].tobytes() for i in range(0, len(encoded), COORDINATE_BYTES)
+    )
     if any(int.from_bytes(coordinate, "big") >= FQ_MODULUS.p for coordinate in coordinates):
         return "has a coordinate that is not below the field modulus"
     return "is not on the curve"
@@ -152,7 +154,7 @@ def encode_block(form: Any, rows: np.ndarray[Any, Any], encoded: np.ndarray[Any,
 
 
 def rows_of_points(form: Any, points: list[Any], rows: np.ndarray[Any, Any]) -> None:
-    """rows[:n] := affine points given as plain integers (`curve.Point`); the identity becomes zeros. For few points."""
+    """rows[:n] := affine points as plain integers (`curve.Point`), for a few; the identity becomes zeros."""
     base = form.base
     for row, point in zip(rows, points, strict=False):
         for i, component in enumerate(_components(point, form.degree)):

@@ -1,7 +1,7 @@
-"""The machines that emit LLVM IR: `Radix52Llvm` for eight lanes of AVX-512 IFMA, `Radix64Llvm` for one element.
+"""The machines that emit LLVM IR: `Radix52Llvm` for eight lanes of AVX-512 IFMA, `Radix64Llvm` for one.
 
-A machine wraps an IR builder; a word is an IR value. The 52-bit multiply-adds are ordinary LLVM intrinsics, so no
-assembler is needed. [LLVM language reference; X86 intrinsics vpmadd52luq, vpmadd52huq]
+A machine wraps an IR builder; a word is an IR value. The 52-bit multiply-adds are ordinary LLVM intrinsics,
+so no assembler is needed. [LLVM language reference; X86 intrinsics vpmadd52luq, vpmadd52huq]
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Montgomery arithmetic on 52-bit limbs, the radix of AVX-512 IFMA; every word holds one limb of one element a lane.
+"""Montgomery arithmetic on 52-bit limbs, for AVX-512 IFMA; a word holds one limb of one element a lane.
 
 Limbs     *carried*: each in [0, 2^52). *loose*: signed 64-bit sums of a few carried ones, value unchanged.
 Values    a carried value lies in [0, k*p) for a k that the caller tracks; R = 2^(52 n).
-Product   a*b/R mod p in [0, 2p), whenever a*b < R*p: no conditional subtraction, because R/p > 2^35 (Fq) or 2^5 (Fr).
-Cost      Fq: 264 multiply-adds a product. Row i adds a*b[i] and q*p, with q such that limb 0 becomes a multiple of
-          2^52, then drops it: its upper part is the carry into the next limb.
+Product   a*b/R mod p in [0, 2p), whenever a*b < R*p: no conditional subtraction, because R/p > 2^35 (Fq) or
+          2^5 (Fr).
+Cost      Fq: 264 multiply-adds a product. Row i adds a*b[i] and q*p, with q such that limb 0 becomes a
+          multiple of 2^52, then drops it: its upper part is the carry into the next limb.
 Source    [KAK96] CIOS; [GK16] for the use of the 52-bit multiply-add.
 """
 

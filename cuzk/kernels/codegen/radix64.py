@@ -1,8 +1,9 @@
-"""Montgomery arithmetic on 64-bit limbs with double-width products: one element, always canonical (in [0, p)).
+"""Montgomery arithmetic on 64-bit limbs with double-width products: one element, always in [0, p).
 
-R = 2^(64 n) > 2p, so a sum of two elements fits unsigned, and a sum less p fits signed. Whole numbers (`add`, `sub`, conditional subtraction) are operations of the machine on all limbs at once:
-LLVM makes one carry chain of an i384 addition.
-Source: [KAK96] CIOS, without the second carry word, which a modulus with a spare top bit never needs.
+R = 2^(64 n) > 2p, so a sum of two elements fits unsigned, and a sum less p fits signed. Whole numbers (`add`,
+`sub`, conditional subtraction) are operations of the machine on all limbs at once: LLVM makes one carry chain
+of an i384 addition. Source: [KAK96] CIOS, without the second carry word, which a modulus with a spare top bit
+never needs.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def reduce_once(m: Any, a: Any, modulus: Modulus) -> Any:
 def mul_mont(m: Any, a: Any, b: Any, modulus: Modulus) -> Any:
     """a*b/R mod p in [0, p), for a, b < p. Cost 2n^2 + n products.
 
-    A row adds a*b[i] and q*p, q such that limb 0 becomes 0, and drops limb 0. The sum stays below 2^64 R because
-    p < R/2: the two carries of a row fit one word.
+    A row adds a*b[i] and q*p, q such that limb 0 becomes 0, and drops limb 0. The sum stays below 2^64 R
+    because p < R/2: the two carries of a row fit one word.
     """
     n = limb_count(modulus)
     x, y, p = m.split(a, n), m.split(b, n), [m.word(v) for v in modulus.limbs(modulus.p, n, WIDTH)]

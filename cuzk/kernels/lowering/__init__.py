@@ -3,6 +3,7 @@
 one_lane     one element of 64-bit limbs, whole numbers of LLVM, always canonical
 eight_lanes  eight elements of 52-bit limbs, ranges tracked by the type
 
-A lowering knows, for its forms: the IR type of a value; the types of sums and products; how to emit constants, sums,
-products, carries, reductions and choices; how rows of memory become values and back. `form.lowering` finds it.
+A lowering knows, for its forms: the IR type of a value; the types of sums and products; how to emit
+constants, sums, products, carries, reductions and choices; how rows of memory become values and back.
+`form.lowering` finds it.
 """

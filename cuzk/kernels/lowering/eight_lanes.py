@@ -1,9 +1,9 @@
 """Eight elements a value, of 52-bit limbs: an array of vectors, a vector for each limb.
 
-The type of a value (`field_type.Element`) tracks its range: sums are loose and cost no carries, products carry their
-operands first and are refused at compile time when the ranges exceed R/p.
-Rows of memory: 52-bit limbs at multiples of 64 bytes, transposed in registers (24 shuffles), or packed rows of four
-64-bit words (8 shuffles and a change of radix).
+The type of a value (`field_type.Element`) tracks its range: sums are loose and cost no carries, products
+carry their operands first and are refused at compile time when the ranges exceed R/p. Rows of memory: 52-bit
+limbs at multiples of 64 bytes, transposed in registers (24 shuffles), or packed rows of four 64-bit words (8
+shuffles and a change of radix).
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def is_below_p(builder: Any, form: Any, value: Any) -> Any:
 
 
 def _encoded_words(form: Any) -> int:
-    return -(-form.modulus.bits // 64)
+    return -(-int(form.modulus.bits) // 64)
 
 
 def _byte_mask(words: int) -> Any:
@@ -217,7 +217,9 @@ def _masked_store(builder: Any, vector: Any, pointer: Any, words: int) -> None:
 
 
 def _intrinsic(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(result, arguments), name)
+    return builder.module.globals.get(name) or ir.Function(
+        builder.module, ir.FunctionType(result, arguments), name
+    )
 
 
 def load_limbs(builder: Any, form: Any, pointer: Any) -> Any:

@@ -54,7 +54,8 @@ def product(builder: Any, form: Any, a: Any, b: Any | None) -> Any:
     """a*b; a*a without b."""
 
     def emit(body: Any, arguments: Any) -> Any:
-        return radix64.mul_mont(_machine(body, form), *arguments, form.modulus)
+        left, right = arguments
+        return radix64.mul_mont(_machine(body, form), left, right, form.modulus)
 
     width = value_type(form)
     function = shared_function(builder, f"cuzk_mul_{form.name}", width, [width, width], emit)

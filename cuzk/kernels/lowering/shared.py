@@ -1,6 +1,7 @@
 """Functions made once a module: products are called, not inlined, so that kernels compile fast.
 
-With the register calling convention the eight-lane operands and results travel in registers: a call costs 5 %.
+With the register calling convention the eight-lane operands and results travel in registers: a call costs 5
+%.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ REGISTER_CALL = "x86_regcallcc"
 
 
 def shared_function(builder: Any, name: str, result: Any, arguments: list[Any], emit: Any) -> Any:
-    """The function `name` of the builder's module; `emit(builder, arguments)` makes its body at the first use."""
+    """The module's function `name`; `emit(builder, arguments)` makes its body at the first use."""
     module = builder.module
     if name in module.globals:
         return module.globals[name]
