@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import random
 import sys
 import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,11 +30,14 @@ from numba.core import types  # noqa: E402
 from cuzk.kernels.cuda_compile import cuda, pointer  # noqa: E402
 from cuzk.kernels.cuda_jit import cuda_jit  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
+from cuzk.kernels.device.cuda_card import find_card  # noqa: E402
+from cuzk.kernels.device.cuda_driver import load_api  # noqa: E402
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU  # noqa: E402
 from cuzk.kernels.modulus import FQ, FR  # noqa: E402
-from cuzk.kernels.msm_gpu import GpuMsm, plan, workspace_bytes  # noqa: E402
+from cuzk.kernels.msm_gpu import DEFAULT_SHAPES, GpuMsm, plan, workspace_bytes  # noqa: E402
 from cuzk.kernels.pair_add_gpu import SIGN, PairShape, pair_add_kernel, prefix_rows  # noqa: E402
 from cuzk.kernels.selected_sum_gpu import GpuSelectedSum, selected_layout, selected_plan  # noqa: E402
+from cuzk.kernels.tail_sum_gpu import sum_lists_kernel  # noqa: E402
 from cuzk.kernels.xyzz import curve_of  # noqa: E402
 
 R = FR.p
@@ -54,6 +59,42 @@ def attempt(name: str, part: Callable[[], None]) -> None:
         part()
     except Exception:
         report(part=name, failed=traceback.format_exc(limit=-3).replace("\n", " | "))
+
+
+# Compilation, in processes side by side: the cards wait for nobody
+
+PAIR_SHAPES = {
+    1: [
+        PairShape(256, 2, 248, True), PairShape(256, 2, 248, False), PairShape(256, 2, 124, False),
+        PairShape(128, 4, 248, False), PairShape(128, 3, 248, True), PairShape(64, 4, 16, True),
+        PairShape(32, 8, 16, False), PairShape(128, 2, 16, True),
+    ],
+    2: [
+        PairShape(128, 2, 124, True), PairShape(128, 2, 124, False), PairShape(64, 4, 124, False),
+        PairShape(64, 4, 16, True), PairShape(64, 2, 16, True),
+    ],
+}  # fmt: skip
+TAIL_THREADS = {1: [32, 64, 128], 2: [32, 64]}
+
+
+def kernels() -> list[tuple[str, int, Any]]:
+    pairs = [("pair", degree, shape) for degree in (1, 2) for shape in dict.fromkeys([*DEFAULT_SHAPES[degree], *PAIR_SHAPES[degree]])]
+    tails = [("tail", degree, threads) for degree in (2, 1) for threads in TAIL_THREADS[degree]]
+    return [*tails, *reversed(pairs)]
+
+
+def compile_one(what: tuple[str, int, Any], capability: tuple[int, int]) -> None:
+    kind, degree, shape = what
+    form = FQ_GPU if degree == 1 else FQ2_GPU
+    (pair_add_kernel(form, shape) if kind == "pair" else sum_lists_kernel(form, shape)).cubin(capability)
+
+
+def compile_all(processes: int) -> None:
+    capability = find_card(load_api(), "cuda:0").capability
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        for future in [pool.submit(compile_one, what, capability) for what in kernels()]:
+            future.result()
+    report(part="compilation", kernels=len(kernels()), processes=processes)
 
 
 # Points
@@ -354,9 +395,11 @@ def main() -> None:
     parser.add_argument("--g1", type=int, nargs="*", default=[16, 18, 20, 22, 24, 26])
     parser.add_argument("--g2", type=int, nargs="*", default=[16, 18, 20])
     parser.add_argument("--selected", type=int, nargs="*", default=[18, 20, 22, 24, 26])
+    parser.add_argument("--processes", type=int, default=14, help="that compile at the beginning")
     parser.add_argument("--skip", nargs="*", default=[], help="edges, pairs, bad")
     options = parser.parse_args()
     _BASE["seconds"] = options.seconds
+    attempt("compilation", lambda: compile_all(options.processes))
     try:
         run(options)
     finally:
@@ -369,23 +412,16 @@ def run(options: argparse.Namespace) -> None:
         report(part="device", name=device.card.name, sms=device.card.multiprocessors, free=device.free_memory())
         if "edges" not in options.skip:
             attempt("G1 edges", lambda: edge_cases(device, FQ_GPU))
-        group_part(device, FQ_GPU, options, options.g1, options.selected, [
-            PairShape(256, 2, 248, True), PairShape(256, 2, 248, False), PairShape(256, 2, 124, False),
-            PairShape(128, 4, 248, False), PairShape(128, 3, 248, True), PairShape(64, 4, 16, True),
-            PairShape(32, 8, 16, False), PairShape(128, 2, 16, True),
-        ])  # fmt: skip
+        group_part(device, FQ_GPU, options, options.g1, options.selected)
         if options.g2:
             if "edges" not in options.skip:
                 attempt("G2 edges", lambda: edge_cases(device, FQ2_GPU))
-            group_part(device, FQ2_GPU, options, options.g2, [], [
-                PairShape(128, 2, 124, True), PairShape(128, 2, 124, False), PairShape(64, 4, 124, False),
-                PairShape(64, 2, 16, True),
-            ])  # fmt: skip
+            group_part(device, FQ2_GPU, options, options.g2, [])
 
 
 def group_part(
-    device: CudaDevice, form: Any, options: argparse.Namespace, sizes: list[int], selected: list[int], shapes: list[PairShape]
-) -> None:  # fmt: skip
+    device: CudaDevice, form: Any, options: argparse.Namespace, sizes: list[int], selected: list[int]
+) -> None:
     if not sizes + selected:
         return
     largest = max(sizes + selected)
@@ -397,7 +433,7 @@ def group_part(
     x, y = points
     report(part="points", n=1 << largest, check="ok")
     if "pairs" not in options.skip:
-        attempt("pairs", lambda: pair_rates(device, form, x, y, 1 << pair_log2, shapes))
+        attempt("pairs", lambda: pair_rates(device, form, x, y, 1 << pair_log2, PAIR_SHAPES[form.degree]))
     for log2_n in sizes:
         variants: list[dict[str, Any]] = [{"runs": 10 if log2_n < 24 else 5}]
         if log2_n <= 20:
