@@ -22,7 +22,7 @@ from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import ParameterFile, open_parameters
 from cuzk.groth16.point_rows import PointRows
 from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
-from cuzk.groth16.prove import Randomizers
+from cuzk.groth16.prove import Randomizers, transform_words
 from cuzk.groth16.prove import prove as prove_partition
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.verify import Verifier
@@ -33,7 +33,7 @@ from cuzk.sector.c1 import parse_c1, read_c1
 from cuzk.sector.check import check_partition, check_statement
 from cuzk.sector.inputs import C1
 from cuzk.sector.public_inputs import public_inputs
-from cuzk.warm_up import TO_PROVE, warm_up
+from cuzk.warm_up import TO_CHECK, TO_PROVE, warm_up
 
 Source = str | os.PathLike[str] | bytes
 _MEMORY_ORIGIN = "the given bytes"
@@ -101,17 +101,20 @@ def prove(
         _require_randomizers(insecure_rs, on_event)
     with stage(on_event, "parameters"):
         found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
+        parameters = open_parameters(found.path)
     _warn_of_development(found, on_event)
-    with stage(on_event, "circuit"):
-        circuit = porep_circuit(c1.shape)
-        parameters = open_parameters(found.path, point_counts(circuit))
-    MemoryPlan.of(machine, circuit).require(available_memory())
-    warm_up(machine, TO_PROVE, on_event)
+    warm_up(machine, TO_CHECK, on_event)
     with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
         for done, k in enumerate(chosen, start=1):
             check_partition(c1, c1.partitions[k], machine)
             progress(done, len(chosen))
+    MemoryPlan.of(machine, parameters.counts).require(available_memory())
+    warm_up(machine, TO_PROVE, on_event)
     with _first_use(machine, found, parameters, on_event) as points:
+        points.arena.touch_ahead(transform_words(parameters.counts))
+        with stage(on_event, "circuit"):
+            circuit = porep_circuit(c1.shape)
+            parameters.require(point_counts(circuit))
         proofs = [
             _prove_one(
                 machine, c1, k, circuit, parameters, points, insecure_rs, _labelled(on_event, k, chosen)

@@ -6,9 +6,8 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuzk.circuit.builder import Circuit
 from cuzk.errors import ResourceError
-from cuzk.groth16.qap import domain_log2, point_counts
+from cuzk.groth16.parameters import PointCounts
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.msm import scratch_rows
 from cuzk.kernels.points import padded
@@ -17,6 +16,7 @@ from cuzk.units import format_size
 _SCALAR_BYTES = 32
 _WORD_BYTES = 8
 _INDEX_BYTES_A_POINT = 4
+_WITNESS_BYTES_A_VARIABLE = 2  # a byte for a bit, and 32 for each of the few that are none
 _PROCESS_BYTES = 400 << 20  # interpreter, compiler and compiled kernels, measured
 
 
@@ -30,16 +30,16 @@ class MemoryPlan:
     sums: int
 
     @classmethod
-    def of(cls, device: CpuDevice, circuit: Circuit) -> MemoryPlan:
-        """The plan of one partition after another."""
-        counts, m = point_counts(circuit), 1 << domain_log2(circuit)
+    def of(cls, device: CpuDevice, counts: PointCounts) -> MemoryPlan:
+        """The plan of one partition after another, for a circuit whose parameters have so many points."""
+        m = counts.h + 1
         rows = max(
             (padded(n) + scratch_rows(device, form, n)) * 2 * form.words * _WORD_BYTES
             for form, n in ((device.g1, max(counts.h, counts.l)), (device.g2, counts.b))
         )
         return cls(
             process=_PROCESS_BYTES,
-            witness=circuit.num_aux + _SCALAR_BYTES * len(circuit.full_aux),
+            witness=counts.l * _WITNESS_BYTES_A_VARIABLE,
             transforms=4 * _SCALAR_BYTES * m,
             sums=(_SCALAR_BYTES + _INDEX_BYTES_A_POINT) * m + rows,
         )

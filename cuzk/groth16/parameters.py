@@ -49,8 +49,8 @@ class PointCounts:
     a: int
     b: int
 
-    def of(self, section: SectionName) -> int:
-        return {"h": self.h, "l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
+    def of(self, section: SectionName | Literal["ic"]) -> int:
+        return {"ic": self.ic, "h": self.h, "l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
 
     @property
     def key_bytes(self) -> int:
@@ -77,6 +77,13 @@ class ParameterFile:
     a: npt.NDArray[np.uint8]
     b_g1: npt.NDArray[np.uint8]
     b_g2: npt.NDArray[np.uint8]
+
+
+    def require(self, expected: PointCounts) -> None:
+        """Raises ParameterError unless the file has the points of a circuit with these counts."""
+        for name in ("ic", *(name for name, _ in SECTIONS)):
+            if self.counts.of(name) != expected.of(name):
+                raise _other_circuit(self.path, name, self.counts.of(name), expected.of(name))
 
 
 def open_parameters(path: Path, expected: PointCounts | None = None) -> ParameterFile:

@@ -16,6 +16,7 @@ from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinat
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.verifying_key import NEXT
 from cuzk.kernels.device.cpu import Arena, CpuDevice
+from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
 from cuzk.kernels.points import decode_points, padded
 from cuzk.kernels.subset_sums import random_subset_sums
 from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
@@ -30,7 +31,9 @@ class PointRows:
     def __init__(self, device: CpuDevice, parameters: ParameterFile, *, check_subgroup: bool) -> None:
         self._device, self._parameters = device, parameters
         self._check_subgroup = check_subgroup
-        self.arena = Arena()  # lent to whoever works while no rows are in use
+        h = len(parameters.h)
+        largest = (padded(h) + msm_scratch_rows(device, device.g1, h)) * 2 * device.g1.words
+        self.arena = Arena(largest)  # lent to whoever works while no rows are in use
         self._checked: set[SectionName] = set()
 
     def all_checked(self) -> bool:

@@ -28,7 +28,7 @@ from cuzk.circuit.witness import Assignment
 from cuzk.errors import ProofError
 from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.encoding import decode_g1, decode_g2, g1_of_coordinates, g2_of_coordinates
-from cuzk.groth16.parameters import ParameterFile, SectionName
+from cuzk.groth16.parameters import ParameterFile, PointCounts, SectionName
 from cuzk.groth16.point_rows import PointRows
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.qap import domain_log2
@@ -94,6 +94,11 @@ class Sums:
     a: G1Point
     b_g1: G1Point
     b_g2: G2Point
+
+
+def transform_words(counts: PointCounts) -> int:
+    """uint64 of the arena that rows and transforms use: three vectors of the domain."""
+    return 3 * (counts.h + 1) * 4
 
 
 def prove(

@@ -22,6 +22,7 @@ R = TypeVar("R")
 
 IFMA_FLAG = "avx512ifma"
 _CACHE_LINE_BYTES = 64
+_PAGE_BYTES = 4096
 
 
 def has_ifma() -> bool:
@@ -91,18 +92,35 @@ class Arena:
     """One block of memory that the steps of a proof use in turn: touching fresh memory costs more than the copy.
 
     What `take` returns holds until the next call.
+
+    least_words  the block's size in uint64, if it is known; otherwise it grows, and is fresh each time it does
     """
 
-    def __init__(self) -> None:
+    def __init__(self, least_words: int = 0) -> None:
+        self._least_words = least_words
         self._words = aligned_empty(0, 1)
+        self._toucher: threading.Thread | None = None
+
+    def touch_ahead(self, words: int) -> None:
+        """Touch the first `words` of the block in a thread of its own, while Python does something else.
+
+        On virtual machines the first touch of a page can cost ten times what it costs on bare metal.
+        """
+        self._words = aligned_empty(max(words, self._least_words), 1)
+        pages = self._words.reshape(-1)[: words : _PAGE_BYTES // 8]
+        self._toucher = threading.Thread(target=pages.fill, args=(0,), daemon=True)
+        self._toucher.start()
 
     def take(self, *shapes: tuple[int, int]) -> list[np.ndarray[Any, np.dtype[np.uint64]]]:
         """An uninitialised uint64 array for each (rows, words), each beginning on a cache line."""
+        if self._toucher is not None:
+            self._toucher.join()
+            self._toucher = None
         line = _CACHE_LINE_BYTES // 8
         sizes = [-(-rows * words // line) * line for rows, words in shapes]
         if len(self._words) < sum(sizes):
             self._words = aligned_empty(0, 1)  # the smaller block goes before the larger one comes
-            self._words = aligned_empty(sum(sizes), 1)
+            self._words = aligned_empty(max(sum(sizes), self._least_words), 1)
         starts = np.cumsum([0, *sizes])
         flat = self._words.reshape(-1)
         return [
