@@ -35,13 +35,14 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.integrate_gpu import THREADS as LIST_THREADS
-from cuzk.kernels.integrate_gpu import bit_lists, group_bits, group_pairs, groups
+from cuzk.kernels.integrate_gpu import bit_lists, group_bits, group_pairs
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.pair_add_gpu import Form, PairShape, pair_add_kernel, prefix_rows
 from cuzk.kernels.rounds_gpu import (
     SCAN_THREADS,
     SCAN_TILE,
     count_pairs,
+    neighbours,
     next_list,
     place_pairs,
     scan_partials,
@@ -135,8 +136,7 @@ def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     """The working memory of an MSM."""
     windows, n = plan.windows_a_pass, plan.n
     buckets = windows * plan.buckets
-    column_bits, row_bits = group_bits(plan.c)
-    group_count = windows * groups(plan.c)
+    _, row_bits = group_bits(plan.c)
     digits = windows * n
     pairs = max(digits // 2, buckets) + 1
     later_pairs = max(digits // 3, buckets) + 1
@@ -144,11 +144,9 @@ def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     parts = Layout()
     parts.add("counts", buckets)
     parts.add("extras", buckets)
-    parts.add("group_counts", group_count)
-    parts.add("group_sums", group_count)
-    parts.add("offsets_0", max(buckets, group_count))
-    parts.add("offsets_1", max(buckets, group_count))
-    parts.add("partials", -(-max(buckets, group_count, windows << (plan.bin_bits or 0)) // SCAN_TILE) + 1)
+    parts.add("offsets_0", buckets)
+    parts.add("offsets_1", buckets)
+    parts.add("partials", -(-max(buckets, windows << (plan.bin_bits or 0)) // SCAN_TILE) + 1)
     parts.add("sizes", ROUNDS)
     parts.add("bases", ROUNDS)
     parts.add("largest", 1)
@@ -172,20 +170,17 @@ def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
 
 
 @cuda_jit(
-    types.uint32, types.uint32, types.uint32, types.uint32, types.uint32,
-    _U32, _U32, _U32, _U32, _U32, _U32, _U32, _U32,
+    types.uint32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, _U32, _U32, _U32, _U32,
     launch_bounds=(LIST_THREADS,),
 )  # fmt: skip
 def begin_pass(
-    buckets, group_count, bin_words, n_points, words, counts, extras, group_sums, bins, bases, largest, pool_x, pool_y
+    buckets, bin_words, n_points, words, counts, extras, bins, bases, largest, pool_x, pool_y
 ):  # type: ignore[no-untyped-def]
     """Empty buckets, and the identity in the pool: every code that is not yet given names it."""
     i = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
     if i < buckets:
         counts[i] = 0
         extras[i] = np.uint32(n_points + IDENTITY_ROW)
-    if i < group_count:
-        group_sums[i] = np.uint32(n_points + IDENTITY_ROW)
     if i < bin_words:
         bins[i] = 0
     if i < words:
@@ -285,13 +280,12 @@ class GpuMsm:
         p, at = self.plan, self._parts
         first, end = windows
         buckets = (end - first) * p.buckets
-        group_count = (end - first) * groups(p.c)
         bin_words = 0 if p.bin_bits is None else at["bins"].shape[0]
-        everything = max(buckets, group_count, bin_words, self.form.words)
+        everything = max(buckets, bin_words, self.form.words)
         begin = self._launch(
             begin_pass, -(-everything // LIST_THREADS), LIST_THREADS,
-            buckets, group_count, bin_words, p.n, self.form.words, at["counts"], at["extras"], at["group_sums"],
-            at["bins"], at["bases"], at["largest"], at["pool_x"], at["pool_y"],
+            buckets, bin_words, p.n, self.form.words, at["counts"], at["extras"], at["bins"],
+            at["bases"], at["largest"], at["pool_x"], at["pool_y"],
         )  # fmt: skip
         sort = self._simple_sort if p.bin_bits is None else self._staged_sort
         return [
@@ -378,73 +372,47 @@ class GpuMsm:
         first, end = windows
         count = end - first
         h, row_bits = group_bits(p.c)
-        launches = self._rounds(
-            at["counts"], count * p.buckets, at["extras"], rounds, 0, count * p.n // 2, "round"
-        )
-        pairs = count * p.buckets
-        launches.append(
-            (
-                "group lists",
-                self._launch(
-                    group_pairs, -(-pairs // LIST_THREADS), LIST_THREADS, at["extras"], count, h, row_bits,
-                    rounds, at["sizes"], at["bases"], at["group_counts"], at["offsets_0"], at["pairs_0"],
-                    at["segs_0"],
-                ),
-            )
+        pairs, lists = count * p.buckets, count * p.c
+        launches = self._rounds(count * p.buckets, rounds, count * p.n // 2)
+        group_list = self._launch(
+            group_pairs, -(-pairs // LIST_THREADS), LIST_THREADS, at["extras"], count, h, row_bits, rounds,
+            at["sizes"], at["bases"], at["pairs_0"],
         )  # fmt: skip
-        launches.append(("group round", self._add(rounds, 0, pairs)))
-        launches += self._rounds(
-            at["group_counts"], count * groups(p.c), at["group_sums"], row_bits, rounds, pairs, "group round"
-        )
-        lists = count * p.c
-        launches.append(
-            (
-                "bit lists",
-                self._launch(
-                    bit_lists, -(-(lists << row_bits) // LIST_THREADS), LIST_THREADS, at["group_sums"], count, h,
-                    row_bits, at["bit_codes"], at["bit_lengths"],
-                ),
-            )
+        launches += [("group lists", group_list), ("groups 1", self._add(rounds, 0, pairs))]
+        for level in range(1, h):
+            left = pairs >> level
+            neighbour_list = self._launch(
+                neighbours, min(-(-left // LIST_THREADS), self._fixed_blocks), LIST_THREADS, at["sizes"], at["bases"],
+                rounds + level, p.n, at["pairs_1"],
+            )  # fmt: skip
+            launches += [
+                ("group lists", neighbour_list),
+                (f"groups {level + 1}", self._add(rounds + level, 1, left)),
+            ]
+        bit_list = self._launch(
+            bit_lists, -(-(lists << row_bits) // LIST_THREADS), LIST_THREADS, at["bases"], rounds + h - 1, p.n, count,
+            h, row_bits, at["bit_codes"], at["bit_lengths"],
         )  # fmt: skip
-        kernel = sum_lists_kernel(self.form, p.tail_threads)
-        launches.append(
-            (
-                "bits",
-                self._launch(
-                    kernel, lists, p.tail_threads, *self._points, at["pool_x"], at["pool_y"], p.n, at["bit_codes"],
-                    1 << row_bits, at["bit_lengths"], at["out_x"], at["out_y"], first * p.c,
-                ),
-            )
+        bits = self._launch(
+            sum_lists_kernel(self.form, p.tail_threads), lists, p.tail_threads, *self._points, at["pool_x"],
+            at["pool_y"], p.n, at["bit_codes"], 1 << row_bits, at["bit_lengths"], at["out_x"], at["out_y"],
+            first * p.c,
         )  # fmt: skip
-        return launches
+        return [*launches, ("bit lists", bit_list), ("bits", bits)]
 
-    def _rounds(
-        self,
-        counts: DeviceArray,
-        segments: int,
-        extras: DeviceArray,
-        rounds: int,
-        number: int,
-        pairs: int,
-        stage: str,
-    ) -> list[tuple[str, Launch]]:
-        """All rounds but the first, whose list and sums are made: it is number `number`, of lists 0."""
+    def _rounds(self, segments: int, rounds: int, pairs: int) -> list[tuple[str, Launch]]:
+        """All rounds of the buckets but the first, whose list and sums, about `pairs`, are made."""
+        at = self._parts
         launches: list[tuple[str, Launch]] = []
         for level in range(rounds):
-            old, new = level % 2, 1 - level % 2
-            if level + 1 < rounds:
+            old, new, is_last = level % 2, 1 - level % 2, level + 1 == rounds
+            if not is_last:
                 launches += self._scan(
-                    counts,
-                    segments,
-                    level=level + 1,
-                    number=number + level + 1,
-                    offsets=self._parts[f"offsets_{new}"],
+                    at["counts"], segments, level=level + 1, number=level + 1, offsets=at[f"offsets_{new}"]
                 )
-            launches.append(("lists", self._next_list(counts, extras, level, number + level, old, new)))
-            if level + 1 < rounds:
-                launches.append(
-                    (f"{stage} {level + 2}", self._add(number + level + 1, new, pairs >> (level + 1)))
-                )
+            launches.append(("lists", self._next_list(level, old, new)))
+            if not is_last:
+                launches.append((f"round {level + 2}", self._add(level + 1, new, pairs >> (level + 1))))
         return launches
 
     def _scan(
@@ -462,13 +430,11 @@ class GpuMsm:
         ]
         return [("scans", launch) for launch in launches]
 
-    def _next_list(
-        self, counts: DeviceArray, extras: DeviceArray, level: int, number: int, old: int, new: int
-    ) -> Launch:
+    def _next_list(self, level: int, old: int, new: int) -> Launch:
         at = self._parts
         return self._launch(
-            next_list, self._fixed_blocks, LIST_THREADS, counts, level, number, self.plan.n, at["sizes"], at["bases"],
-            extras, at[f"segs_{old}"], at[f"offsets_{old}"], at[f"offsets_{new}"], at[f"pairs_{new}"],
+            next_list, self._fixed_blocks, LIST_THREADS, at["counts"], level, self.plan.n, at["sizes"], at["bases"],
+            at["extras"], at[f"segs_{old}"], at[f"offsets_{old}"], at[f"offsets_{new}"], at[f"pairs_{new}"],
             at[f"segs_{new}"],
         )  # fmt: skip
 

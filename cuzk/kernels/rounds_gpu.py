@@ -118,18 +118,18 @@ def place_pairs(counts, segments, level, partials, offsets):  # type: ignore[no-
 
 
 @cuda_jit(
-    _U32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, _U32, _U32, _U32, _U64, _U32,
+    _U32, types.uint32, types.uint32, _U32, _U32, _U32, _U32, _U32, _U32, _U64, _U32,
     launch_bounds=(LIST_THREADS,),
 )  # fmt: skip
 def next_list(
-    counts, level, number, n_points, sizes, bases, extras, segs, offsets, next_offsets, next_pairs, next_segs
+    counts, level, n_points, sizes, bases, extras, segs, offsets, next_offsets, next_pairs, next_segs
 ):  # type: ignore[no-untyped-def]
-    """The pairs of level + 1 from the results of `level`, which is round `number` of all.
+    """The pairs of level + 1 from the results of `level`.
 
     segs       the segment of each pair of this level
     offsets    of the pairs of each segment, at this level and the next
     """
-    size, base = np.int64(sizes[number]), np.int64(bases[number]) + n_points
+    size, base = np.int64(sizes[level]), np.int64(bases[level]) + n_points
     step = np.int64(cuda.gridDim.x) * LIST_THREADS
     q = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
     while q < size:
@@ -147,4 +147,19 @@ def next_list(
                 next_segs[place] = s
             else:
                 extras[s] = np.uint32(code)
+        q += step
+
+
+@cuda_jit(_U32, _U32, types.uint32, types.uint32, _U64, launch_bounds=(LIST_THREADS,))
+def neighbours(sizes, bases, number, n_points, pairs):  # type: ignore[no-untyped-def]
+    """The pairs of round `number`: results of the one before, two and two."""
+    q = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
+    step = np.int64(cuda.gridDim.x) * LIST_THREADS
+    size, items = np.int64(sizes[number]), np.int64(sizes[number - 1])
+    first = np.int64(n_points) + np.int64(bases[number - 1])
+    while q < size:
+        other = first + 2 * q + 1
+        if 2 * q + 1 == items:
+            other = np.int64(n_points)
+        pairs[q] = np.uint64(first + 2 * q) | np.uint64(other) << np.uint64(32)
         q += step

@@ -24,14 +24,13 @@ from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.gpu_ops import atomic_add
 from cuzk.kernels.pair_add_gpu import Form, PairShape, pair_add_kernel, prefix_rows
-from cuzk.kernels.rounds_gpu import SCAN_THREADS, scan_before
+from cuzk.kernels.rounds_gpu import LIST_THREADS, SCAN_THREADS, neighbours, scan_before
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 from cuzk.kernels.workspace_gpu import Layout
 from cuzk.kernels.xyzz import horner, one_lane_form
 
 BITS_PER_THREAD = 16
 SELECT_TILE = SCAN_THREADS * BITS_PER_THREAD
-LIST_THREADS = 256
 ROUNDS = 40
 _SELECTED, _LEVEL, _LEFT, _STATE_WORDS = range(4)  # of `state`: bits set, rounds done, items left for the tail
 _U8, _U32, _U64 = pointer(types.uint8), pointer(types.uint32), pointer(types.uint64)
@@ -144,21 +143,6 @@ def plan_rounds(n_points, rounds, limit, state, codes, sizes, bases):  # type: i
         base += size
     state[_LEVEL] = np.uint32(level)
     state[_LEFT] = np.uint32(left)
-
-
-@cuda_jit(_U32, _U32, types.uint32, types.uint32, _U64, launch_bounds=(LIST_THREADS,))
-def neighbours(sizes, bases, number, n_points, pairs):  # type: ignore[no-untyped-def]
-    """The pairs of round `number`: results of the one before, two and two."""
-    q = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
-    step = np.int64(cuda.gridDim.x) * LIST_THREADS
-    size, items = np.int64(sizes[number]), np.int64(sizes[number - 1])
-    first = np.int64(n_points) + np.int64(bases[number - 1])
-    while q < size:
-        other = first + 2 * q + 1
-        if 2 * q + 1 == items:
-            other = np.int64(n_points)
-        pairs[q] = np.uint64(first + 2 * q) | np.uint64(other) << np.uint64(32)
-        q += step
 
 
 @cuda_jit(_U32, _U32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, launch_bounds=(LIST_THREADS,))
