@@ -14,8 +14,10 @@ import statistics
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,9 @@ from cuzk.kernels.modulus import FR, FR_GENERATOR
 from cuzk.kernels.ntt import Transform, intt, to_coset, transform
 from cuzk.kernels.ntt import quotient as quotient_on_cpu
 from cuzk.kernels.ntt_cpu import Words
-from cuzk.kernels.ntt_gpu import NttPlan, quotient
+from cuzk.kernels.ntt_gpu import NttPlan, QuotientKinds, pass_shapes, quotient
+from cuzk.kernels.ntt_gpu_kernels import pass_kernel
+from cuzk.kernels.ntt_schedule import PassShape, Schedule
 
 R = FR.p
 SHIFT_BACK = pow(FR_GENERATOR, -1, R)
@@ -49,6 +53,7 @@ VARIANTS: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = [
     (27, (9, 9, 9), (10, 10, 10)),
     (27, (9, 9, 9), (11, 11, 11)),
 ]
+BATCHES = [(3, 5), (6, 7), (12, 3)]
 TARGETS_MS = {20: 0.185, 22: 0.75, 24: 3.15, 26: 13.2, 27: 27.0}
 SIX_TARGETS_MS = {27: 165.0}
 
@@ -97,13 +102,39 @@ class Report:
             self.add(what, n, failed=repr(error))
 
 
+def compile_ahead(report: Report, capability: tuple[int, int], schedules: list[Schedule]) -> None:
+    """Fill the cache of compiled kernels, in processes."""
+    shapes = {shape for schedule in schedules if schedule.passes for shape in pass_shapes(schedule)}
+    for schedule in schedules:
+        works = [work for kind in kinds(schedule.log2_n).values() for work in schedule.works(kind)]
+        shapes |= {work.shape for work in works}
+    start = time.perf_counter()
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        seconds = list(
+            pool.map(compile_one, sorted(shapes, key=lambda shape: shape.name), repeat(capability))
+        )
+    report.add(
+        "kernels compiled in processes, s",
+        len(shapes),
+        wall=round(time.perf_counter() - start, 1),
+        each=round(statistics.median(seconds), 2),
+        all=round(sum(seconds), 1),
+    )
+
+
+def compile_one(shape: PassShape, capability: tuple[int, int]) -> float:
+    start = time.perf_counter()
+    pass_kernel(shape).cubin(capability)
+    return time.perf_counter() - start
+
+
 # Checks
 
 
 def natural(plan: NttPlan, vector: DeviceArray) -> Words:
     """The coefficients of a vector in reversed digits."""
     rows = np.empty(vector.shape, np.uint64)
-    rows[plan.coefficients_at(np.arange(plan.n))] = plan.device.download(vector)
+    rows[plan.schedule.coefficients_at(np.arange(plan.n))] = plan.device.download(vector)
     return rows
 
 
@@ -140,7 +171,7 @@ def check_on_cpu(report: Report, device: CudaDevice, log2_n: int) -> None:
             quotients.append(np.array_equal(natural(plan, x)[:-1], expected))
     report.add(
         "every row against the CPU",
-        f"2^{log2_n} {plan.bits}",
+        f"2^{log2_n} {plan.schedule.bits}",
         inverse=inverse,
         forward=forward,
         coset_forward=coset_forward,
@@ -180,14 +211,14 @@ def check_sums(report: Report, plan: NttPlan, vector: DeviceArray) -> None:
             == plain_sum(plan, kind, places, values, row)
             for row in outputs
         )
-    report.add("sums at random outputs", f"2^{plan.log2_n} {plan.bits}", **right)
+    report.add("sums at random outputs", f"2^{plan.log2_n} {plan.schedule.bits}", **right)
 
 
 def plain_sum(plan: NttPlan, kind: Transform, places: list[int], values: list[int], row: int) -> int:
     total = 0
     for place, value in zip(places, values, strict=True):
         reversed_row, j = (row, place) if kind.inverse else (place, row)
-        k = int(plan.coefficients_at(np.array([reversed_row]))[0])
+        k = int(plan.schedule.coefficients_at(np.array([reversed_row]))[0])
         total += value * pow(kind.root, j * k % kind.n, R) * pow(kind.shift, k, R)
     return total * kind.whole_scale % R
 
@@ -203,7 +234,7 @@ def check_round_trip(report: Report, plan: NttPlan, vector: DeviceArray, rows: W
     plan.run(Transform(plan.log2_n, inverse=True, shift=SHIFT_BACK), vector)
     plan.ntt(vector)
     coset = np.array_equal(plan.device.download(vector), given)
-    report.add("forward after inverse", f"2^{plan.log2_n} {plan.bits}", plain=plain, coset=coset)
+    report.add("forward after inverse", f"2^{plan.log2_n} {plan.schedule.bits}", plain=plain, coset=coset)
 
 
 # Times
@@ -227,9 +258,9 @@ def median_ms(device: CudaDevice, launches: Iterable[Launch], repeats: int, runs
     return statistics.median(times)
 
 
-def time_transforms(report: Report, plan: NttPlan, vector: DeviceArray, note: str = "") -> None:
+def time_transforms(report: Report, plan: NttPlan, vector: DeviceArray) -> None:
     repeats = 1 << max(0, min(5, REPEATS_LOG2 - plan.log2_n))
-    where = f"2^{plan.log2_n} {plan.bits}{note}"
+    where = f"2^{plan.log2_n} {plan.schedule.bits} {plan.schedule.tiles}"
     for name, kind in kinds(plan.log2_n).items():
         launches = plan.prepare(kind, vector)
         whole = median_ms(plan.device, launches, repeats)
@@ -240,14 +271,11 @@ def time_transforms(report: Report, plan: NttPlan, vector: DeviceArray, note: st
 
 def six_launches(plan: NttPlan, a: DeviceArray, b: DeviceArray, c: DeviceArray) -> list[Launch]:
     """Those of `quotient`."""
-    log2_n = plan.log2_n
-    to_coset_kind = Transform(log2_n, inverse=True, shift=FR_GENERATOR)
-    launches = plan.prepare(Transform(log2_n, inverse=True, scale=3), c)
+    kinds = QuotientKinds(plan.log2_n)
+    launches = plan.prepare(kinds.of_c, c)
     for vector in (a, b):
-        launches += plan.prepare(to_coset_kind, vector)
-        launches += plan.prepare(Transform(log2_n, inverse=False), vector)
-    last = Transform(log2_n, inverse=True, scale=3, shift=SHIFT_BACK)
-    return launches + plan.prepare(last, a, times=b, minus=c)
+        launches += plan.prepare(kinds.to_coset, vector) + plan.prepare(kinds.on_coset, vector)
+    return launches + plan.prepare(kinds.from_coset, a, times=b, minus=c)
 
 
 def time_quotient(report: Report, plan: NttPlan, vectors: list[DeviceArray]) -> None:
@@ -257,7 +285,7 @@ def time_quotient(report: Report, plan: NttPlan, vectors: list[DeviceArray]) -> 
     passes = [round(median_ms(plan.device, [one], repeats, 3), 3) for one in launches]
     report.add(
         "six transforms, ms",
-        f"2^{plan.log2_n} {plan.bits}",
+        f"2^{plan.log2_n} {plan.schedule.bits}",
         median=round(whole, 3),
         passes=passes,
         target=SIX_TARGETS_MS.get(plan.log2_n, ""),
@@ -277,7 +305,7 @@ def time_tables(report: Report, plan: NttPlan, vector: DeviceArray) -> None:
         plan.prepare(kind, vector)
     report.add(
         "kernels and tables; tables alone, s",
-        f"2^{plan.log2_n} {plan.bits}",
+        f"2^{plan.log2_n} {plan.schedule.bits}",
         both=round(first, 2),
         tables=round(time.perf_counter() - start, 3),
         tables_mb=round(plan.table_bytes / 1e6, 1),
@@ -310,12 +338,11 @@ def variant(
     tiles: tuple[int, ...],
 ) -> None:
     """Another split, or other tiles, checked by sums and timed."""
-    with NttPlan(device, log2_n, bits=bits) as plan, device.upload(rows[: 1 << log2_n]) as vector:
-        if tiles:
-            plan._passes = [replace(one, tile=tile) for one, tile in zip(plan._passes, tiles, strict=True)]
+    schedule = Schedule(log2_n, bits=bits, tiles=tiles or None)
+    with NttPlan(device, log2_n, schedule=schedule) as plan, device.upload(rows[: plan.n]) as vector:
         check_sums(report, plan, vector)
-        device.upload(rows[: 1 << log2_n], into=vector)
-        time_transforms(report, plan, vector, note=f" tiles {tiles}" if tiles else "")
+        device.upload(rows[: plan.n], into=vector)
+        time_transforms(report, plan, vector)
 
 
 def show_kernels(report: Report, device: CudaDevice) -> None:
@@ -343,6 +370,12 @@ def main() -> None:
         report.add(
             "device", device.card.name, driver=device.card.driver_cuda, clock_mhz=device.card.clock_mhz
         )
+        sizes = [*chosen.small, *chosen.log2_n, *(log2_n for log2_n, _ in BATCHES if chosen.small)]
+        schedules = [Schedule(log2_n) for log2_n in dict.fromkeys(sizes)]
+        if not chosen.no_variants:
+            schedules += [Schedule(k, bits=b, tiles=t or None) for k, b, t in VARIANTS if k in sizes]
+        work = partial(compile_ahead, report, device.card.capability, schedules)
+        report.attempt("compile", len(schedules), work)
         rows = random_rows(1 << max(chosen.log2_n, default=1), 1)
         for log2_n in [k for k in (12, CHECKED_ON_CPU_LOG2) if k in chosen.small + chosen.log2_n]:
             report.attempt("cpu", log2_n, partial(check_on_cpu, report, device, log2_n))
@@ -352,7 +385,7 @@ def main() -> None:
         for log2_n in [k for k in chosen.small if k != 12]:
             report.attempt("cpu", log2_n, partial(check_on_cpu, report, device, log2_n))
         if chosen.small:
-            for log2_n, count in ((3, 5), (6, 7), (12, 3)):
+            for log2_n, count in BATCHES:
                 report.attempt("batch", log2_n, partial(check_batch, report, device, log2_n, count))
         if not chosen.no_variants:
             for which in VARIANTS:

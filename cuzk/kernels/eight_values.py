@@ -21,10 +21,8 @@ from cuzk.kernels.butterfly import transform_of
 from cuzk.kernels.codegen import factor32, radix32
 from cuzk.kernels.field_type import FR_GPU, Element
 from cuzk.kernels.lowering import gpu, shoup
+from cuzk.kernels.ntt_schedule import EIGHT, VALUE_BYTES
 
-EIGHT = 8
-VALUE_BYTES = 32
-_LOG2_EIGHT = 3
 _QUAD_BYTES = 16
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _QUAD = ir.VectorType(_I32, 4)

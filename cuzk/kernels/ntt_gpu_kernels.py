@@ -1,24 +1,16 @@
-"""Kernels of the transforms on the GPU: one pass over a vector, factor tables, small transforms, natural order.
+"""Kernels of the transforms on the GPU: the passes of `ntt_schedule`, factor tables, small transforms, natural order.
 
 A pass transforms 2^bits values along one axis of a vector seen as [outer][2^bits rows][2^columns_log2 columns], natural
 order in and out. A block takes a tile of 2^tile values: some columns, or without columns some outer indices. A thread
-takes eight, in steps of up to radix 8: first those whose rows differ in the top three bits, then with every step the
-next three bits below. Between steps values go through shared memory, in place.
+takes eight, whose rows differ in three bits; between steps values go through shared memory, in place.
 
-    step    rows' bits       digit of the input, replaced by one of the output; times zeta^(digit * bits below)
-    bits 7  6 | 543 | 210    radix 2, 8, 8: small radices first, where the fewest outputs need a product
-    bits 9  876 | 543 | 210
-
-After the last step a row's bits are the output's digits in reverse.
-
-Products   of every output (inverse) or input (forward) with entry [row][column] of `near`; if there are two tables, [row]
-           [low bits of column] of `near` and [high bits of column][row] of `far`. Without columns, outputs (inverse) are
-multiplied by entry [digit of the last step][0] of `near`: factors of the other digits are in the tables of the steps.
+Products   of every output (inverse) or input (forward) with entry [row][column] of `near`; if there are two tables,
+           [row][low bits of column] of `near` and [high bits of column][row] of `far`. Without columns, the inverse
+           multiplies by [digit of the last step][0] of `near` only: the other digits have theirs in `steps`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from numba.core import types
@@ -26,8 +18,6 @@ from numba.core import types
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.eight_values import (
-    EIGHT,
-    VALUE_BYTES,
     load_eight,
     multiply_eight,
     put_eight,
@@ -39,65 +29,12 @@ from cuzk.kernels.eight_values import (
     twist_eight,
 )
 from cuzk.kernels.field import FR_GPU, from_mont, load, one, store, zero
+from cuzk.kernels.ntt_schedule import EIGHT, MIN_BITS, PassShape, first_radix_log2, step_tables_log2
 
 WORDS = pointer(types.uint32)
-#: Of a pass. Fewer would make steps of the factor tables no multiple of their groups.
-MIN_BITS, MAX_BITS = 6, 11
-SMALL_LOG2 = MIN_BITS - 1
 TABLE_THREADS = 128
 _WARPS_A_MULTIPROCESSOR = 16  # 128 registers a thread; measured best: 12 or 20 warps are slower
 _WARP = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassShape:
-    """What a pass kernel is compiled for.
-
-    bits, tile   log2 of the values of a transform, and of a block
-    strided      whether there are columns: then a tile is 2^(tile - bits) of them
-    inverse      the direction: of the transform, and whether products come after it or before
-    tables       products with factor tables a value: 0, 1 or 2
-    scaled       without columns, inverse: whether the first eighth of the outputs has a product as well
-    times, minus input is multiplied by another vector, output has one subtracted
-    """
-
-    bits: int
-    tile: int
-    strided: bool
-    inverse: bool
-    tables: int
-    scaled: bool = False
-    times: bool = False
-    minus: bool = False
-
-    def __post_init__(self) -> None:
-        assert MIN_BITS <= self.bits <= min(MAX_BITS, self.tile), self
-
-    @property
-    def threads(self) -> int:
-        return (1 << self.tile) // EIGHT
-
-    @property
-    def shared_bytes(self) -> int:
-        return VALUE_BYTES << self.tile
-
-    @property
-    def name(self) -> str:
-        direction = "inverse" if self.inverse else "forward"
-        kind = "strided" if self.strided else "contiguous"
-        extras = "_scaled" * self.scaled + "_times" * self.times + "_minus" * self.minus
-        return f"ntt_{direction}_{self.bits}_{self.tile}_{kind}_{self.tables}{extras}"
-
-
-def first_radix_log2(bits: int) -> int:
-    """Of a pass; all further steps are of radix 8."""
-    return (bits - 1) % 3 + 1
-
-
-def step_tables_log2(bits: int) -> list[int]:
-    """log2 of the entries of every step's table: [digit of the output][bits below]. The last step needs none."""
-    sizes = [bits, *range(bits - first_radix_log2(bits), 0, -3)]
-    return sizes[:-1]
 
 
 @cache
@@ -239,7 +176,7 @@ def ntt_fill_table(table, constants, columns_log2, count):  # type: ignore[no-un
         store_factor(table, i, from_mont(FR_GPU, factor), factor)
 
 
-@cuda_jit(WORDS, WORDS, WORDS, WORDS, WORDS, types.int64, types.int64, launch_bounds=(1 << SMALL_LOG2,))
+@cuda_jit(WORDS, WORDS, WORDS, WORDS, WORDS, types.int64, types.int64, launch_bounds=(1 << (MIN_BITS - 1),))
 def ntt_small(source, target, times, minus, constants, with_times, with_minus):  # type: ignore[no-untyped-def]
     """Transforms of as many values as a block has threads, a block each: output k is
 
