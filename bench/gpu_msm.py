@@ -449,7 +449,10 @@ def group_part(
     for log2_n in selected:
         choices: list[dict[str, Any]] = [{}]
         if log2_n == 22:
-            choices += [{"room": 256}, {"room": 64}, {"lists": 256, "room": 128}, {"small_below": 0}, {"tail_threads": 128}]
+            choices += [
+                {"room": 256}, {"room": 64}, {"lists": 256}, {"lists": 64}, {"small_below": 0}, {"tail_threads": 128},
+                {"tail_threads": 32},
+            ]
         attempt(f"selected 2^{log2_n}", lambda k=log2_n, v=choices: selected_times(device, form, x, y, k, v))  # type: ignore[misc]
     if "bad" not in options.skip and sizes:
         attempt("bad inputs", lambda: bad_inputs(device, form, x, y, min(20, max(sizes))))
