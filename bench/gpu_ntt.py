@@ -1,8 +1,8 @@
 """Transforms over Fr on an NVIDIA GPU: `python -m bench.gpu_ntt --out FOLDER`.
 
-Device resident, in place, on uniform data; times by the card's events, median of the runs. Small sizes are repeated
-within a run. Checks: up to 2^20 every row against the CPU's transforms; above, inputs with five values against the
-plain sum at 44 outputs, and forward after inverse on uniform data, every row.
+Device resident, in place, on uniform data; times by the card's events, median of the runs. Small sizes are
+repeated within a run. Checks: up to 2^20 every row against the CPU's transforms; above, inputs with five
+values against the plain sum at 44 outputs, and forward after inverse on uniform data, every row.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ def time_quotient(report: Report, plan: NttPlan, vectors: list[DeviceArray]) -> 
 
 
 def time_tables(report: Report, plan: NttPlan, vector: DeviceArray) -> None:
-    """The first preparation of every kind: kernels are compiled and loaded, or read from the cache, tables built."""
+    """The first preparation of every kind: kernels are read from the cache and loaded, tables are built."""
     start = time.perf_counter()
     for kind in kinds(plan.log2_n).values():
         plan.prepare(kind, vector)

@@ -1,10 +1,11 @@
-"""Transforms of two, four and eight values, as formulas over any arithmetic: emitted for the GPU, or plain integers.
+"""Transforms of two, four and eight values, as formulas over any arithmetic: emitted code, or plain integers.
 
     y_k = sum_i x_i zeta^(ik)      natural order in and out; zeta of order len(x), or its inverse
 
 Costs      four values: 1 product, 8 sums. Eight: 4 products, 26 sums.
-Eight      the odd outputs are a transform of v_i zeta^i, v_i = x_i - x_(i+4). Of its two halves, zeta v1 +- zeta^3 v3
-           and zeta^3 v1 +- zeta v3 up to signs, sum and difference are (zeta +- zeta^3)(v1 +- v3): two products, not three.
+Eight      the odd outputs are a transform of v_i zeta^i, v_i = x_i - x_(i+4). Of its two halves, zeta v1 +-
+           zeta^3 v3 and zeta^3 v1 +- zeta v3 up to signs, sum and difference are (zeta +- zeta^3)(v1 +- v3):
+           two products, not three.
 Loose      a sum that only enters products need not be reduced; so may outputs that the caller multiplies.
 """
 

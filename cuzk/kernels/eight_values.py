@@ -1,11 +1,12 @@
 """Eight values of Fr a thread: what the passes of a transform do with them, for kernels of the GPU.
 
-A tuple of eight elements lives in 64 registers. Where functions take `first` and `step`, value i belongs to row
-first + i*step of a vector, or to entry first + i*step of a table of factors (`lowering.shoup`). Values are canonical
-unless a type says [0, 2p): only products take those.
+A tuple of eight elements lives in 64 registers. Where functions take `first` and `step`, value i belongs to
+row first + i*step of a vector, or to entry first + i*step of a table of factors (`lowering.shoup`). Values
+are canonical unless a type says [0, 2p): only products take those.
 Memory     vectors are read and written once a pass, so with the hint that they need not stay in any cache.
-Exchange   the block's dynamic shared memory holds 2^tile_log2 values as two planes of 16 bytes. Places are permuted such
-           that eight threads whose places differ in three bits, distinct modulo 3, use all 32 banks.
+Exchange   the block's dynamic shared memory holds 2^tile_log2 values as two planes of 16 bytes. Places are
+           permuted such that eight threads whose places differ in three bits, distinct modulo 3, use all 32
+           banks.
 """
 
 from __future__ import annotations
@@ -69,6 +70,11 @@ def _stepped(builder: Any, first: Any, step: Any, unit_bytes: int) -> list[Any]:
 # Vectors in memory
 
 
+def _operands(first: int) -> str:
+    """Four operands of inline PTX in a row."""
+    return ", ".join(f"${first + i}" for i in range(4))
+
+
 def _row_addresses(context: Any, builder: Any, sig: Any, args: Any, at: int) -> list[Any]:
     """Of the rows that arguments `at` (a pointer), `at` + 1 (the first) and `at` + 2 (the step) describe."""
     row, step = (_wide(context, builder, sig, args, at + i) for i in (1, 2))
@@ -83,8 +89,7 @@ def load_eight(typingctx: Any, vector: Any, first: Any, step: Any) -> Any:
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         text = "\n".join(
-            f"ld.global.cs.v4.u32 {{{', '.join(f'${4 * quad + i}' for i in range(4))}}}, [$8+{quad * _QUAD_BYTES}];"
-            for quad in range(2)
+            f"ld.global.cs.v4.u32 {{{_operands(4 * quad)}}}, [$8+{quad * _QUAD_BYTES}];" for quad in range(2)
         )
         result = ir.LiteralStructType([_I32] * shoup.LIMBS)
         function = ir.FunctionType(result, [_I64])
@@ -105,7 +110,7 @@ def store_eight(typingctx: Any, vector: Any, first: Any, step: Any, eight: Any) 
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         text = "\n".join(
-            f"st.global.cs.v4.u32 [$0+{quad * _QUAD_BYTES}], {{{', '.join(f'${4 * quad + i + 1}' for i in range(4))}}};"
+            f"st.global.cs.v4.u32 [$0+{quad * _QUAD_BYTES}], {{{_operands(4 * quad + 1)}}};"
             for quad in range(2)
         )
         function = ir.FunctionType(ir.VoidType(), [_I64] + [_I32] * shoup.LIMBS)
@@ -122,7 +127,7 @@ def store_eight(typingctx: Any, vector: Any, first: Any, step: Any, eight: Any) 
 
 
 def _permuted(builder: Any, place: Any) -> Any:
-    """The place a value of that number gets: its lowest three bits change with three groups of three bits above."""
+    """The place that a value's number gets: the lowest three bits change with three groups of bits above."""
     folded = place
     for shift in (3, 6, 9):
         folded = builder.xor(folded, builder.lshr(place, ir.Constant(_I32, shift)))
@@ -221,7 +226,7 @@ class _Emitting:
 
 @intrinsic(prefer_literal=True)
 def transform_eight(typingctx: Any, eight: Any, radix_log2: Any, inverse: Any, loose_from: Any) -> Any:
-    """Transforms of 2^radix_log2 values whose numbers differ in the top bits; outputs take the places of inputs.
+    """Transforms of 2^radix_log2 values, whose numbers differ in the top bits; outputs replace inputs.
 
     Outputs from number `loose_from` on are left below 2p.
     """

@@ -1,8 +1,8 @@
-"""Transforms over Fr on a GPU, and the quotient polynomial of a proof: the passes of `ntt_schedule`, launched.
+"""Transforms over Fr on a GPU, and the quotient polynomial of a proof: passes of `ntt_schedule`, launched.
 
-Vectors are on the device: (m*n, 4) uint64 or the same bytes, canonical; m transforms of n, one after another. Values
-are in natural order; coefficients in reversed digits, `Schedule.coefficients_at`: whatever meets them is put into that
-order once, and no transform reorders anything.
+Vectors are on the device: (m*n, 4) uint64 or the same bytes, canonical; m transforms of n, one after
+another. Values are in natural order; coefficients in reversed digits, `Schedule.coefficients_at`: whatever
+meets them is put into that order once, and no transform reorders anything.
 
 Reference  `ntt`: the same transforms on the CPU, all in natural order.
 """
@@ -37,7 +37,7 @@ _ENTRY_WORDS = 2 * _WORDS
 class NttPlan:
     """Transforms of one size on a device. Tables are made there when first needed, and kept until `close`.
 
-    table_bytes  that they take now; at 2^27 some 88 MB for a direction, 21 MB for every further scale or shift
+    table_bytes  that they take now; at 2^27 some 88 MB a direction, 21 MB for every further scale or shift
     """
 
     def __init__(self, device: CudaDevice, log2_n: int, *, schedule: Schedule | None = None) -> None:
@@ -90,8 +90,8 @@ class NttPlan:
     ) -> None:
         """target = kind(source * times) - minus, row by row; without a target, source is overwritten.
 
-        In either direction it is coefficient k that scale * shift^k multiplies: of the output when inverse, of the
-        input when forward.
+        In either direction it is coefficient k that scale * shift^k multiplies: of the output when inverse,
+        of the input when forward.
         """
         for launch in self.prepare(kind, source, times=times, minus=minus, target=target):
             launch.run(stream or self.device.stream)
@@ -185,7 +185,7 @@ class NttPlan:
 
 
 class QuotientKinds:
-    """The transforms of `quotient`. The polynomials' coset is 7 * the domain, where X^n - 1 is t = 7^n - 1."""
+    """The transforms of `quotient`. The coset is 7 * the domain, where X^n - 1 is t = 7^n - 1."""
 
     def __init__(self, log2_n: int) -> None:
         per_t = pow(pow(FR_GENERATOR, 1 << log2_n, R) - 1, -1, R)
@@ -205,7 +205,7 @@ def quotient(
 ) -> DeviceArray:
     """The coefficients of (A*B - C) / (X^n - 1), given the values of A, B, C on the domain.
 
-    a, b, c  n rows each, overwritten. c=None means a*b, value by value, and takes the memory of a vector meanwhile
+    a, b, c  n rows each, overwritten. c=None means a*b, value by value; a vector's memory is taken meanwhile
     returns  a. Its last row is coefficient n-1, which is 0 whenever a*b = c holds
 
     Six transforms, as on the CPU: `ntt.quotient`.

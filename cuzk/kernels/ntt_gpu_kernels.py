@@ -1,12 +1,14 @@
-"""Kernels of the transforms on the GPU: the passes of `ntt_schedule`, factor tables, small transforms, natural order.
+"""Kernels of the transforms on the GPU: passes of `ntt_schedule`, factor tables, small sizes, natural order.
 
-A pass transforms 2^bits values along one axis of a vector seen as [outer][2^bits rows][2^columns_log2 columns], natural
-order in and out. A block takes a tile of 2^tile values: some columns, or without columns some outer indices. A thread
-takes eight, whose rows differ in three bits; between steps values go through shared memory, in place.
+A pass transforms 2^bits values along one axis of a vector seen as [outer][2^bits rows][2^columns_log2
+columns], natural order in and out. A block takes a tile of 2^tile values: some columns, or without columns
+some outer indices. A thread takes eight, whose rows differ in three bits; between steps values go through
+shared memory, in place.
 
-Products   of every output (inverse) or input (forward) with entry [row][column] of `near`; if there are two tables,
-           [row][low bits of column] of `near` and [high bits of column][row] of `far`. Without columns, the inverse
-           multiplies by [digit of the last step][0] of `near` only: the other digits have theirs in `steps`.
+Products   of every output (inverse) or input (forward) with entry [row][column] of `near`; if there are two
+           tables, [row][low bits of column] of `near` and [high bits of column][row] of `far`. Without
+           columns, the inverse multiplies by [digit of the last step][0] of `near` only: the other digits
+           have theirs in `steps`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schedule of a transform on the GPU: which passes over memory, with which tables of factors. Plain Python.
+"""The schedule of a transform on the GPU: passes over memory, and their tables of factors. Plain Python.
 
 n = N1*N2*N3 (fewer for small n), each the size of one pass in shared memory. Of values and coefficients,
 
@@ -10,21 +10,21 @@ inverse  1  transforms over j1, times omega^-(k1 c), c = j2 N3 + j3     strided
          3  transforms over j3                                          contiguous
 forward  the mirror: 3, 2, 1, products before the transforms
 
-So no pass reorders anything, and all work in place. Coefficient k may be multiplied by scale * shift^k (1/n, cosets):
-one factor for each digit of k, which costs nothing but in the contiguous pass.
+So no pass reorders anything, and all work in place. Coefficient k may be multiplied by scale * shift^k
+(1/n, cosets): one factor for each digit of k, which costs nothing but in the contiguous pass.
 
-A pass is one kernel, `ntt_gpu_kernels`, of *steps* of up to radix 8. First come the values whose rows differ in their
-top three bits, then with every step those of the next three bits:
+A pass is one kernel, `ntt_gpu_kernels`, of *steps* of up to radix 8. First come the values whose rows
+differ in their top three bits, then with every step those of the next three bits:
 
-    rows of 7 bits   6 | 543 | 210    radix 2, 8, 8: small radices first, where the fewest outputs need a product
+    rows of 7 bits   6 | 543 | 210    radix 2, 8, 8: small ones first, where few outputs need a product
     rows of 9 bits   876 | 543 | 210
 
-A step replaces these bits of the row by a digit of the output, times zeta^(digit * bits below), so that at the end
-a row's bits are the digits of its output in reverse. The kernel writes them to their natural place.
+A step replaces these bits of the row by a digit of the output, times zeta^(digit * bits below), so that at
+the end a row's bits are the digits of its output in reverse. The kernel writes them to their natural place.
 
-Choices    8 values a thread, tiles of 2^10 or 2^11, these splits, all factors as `lowering.shoup` has them: measured on
-           an H200, where the multiplier is the limit, not memory. A larger table instead of two saves a product, but
-           comes from memory. Passes of 2^10 and 2^11 were slow with columns.
+Choices    8 values a thread, tiles of 2^10 or 2^11, these splits, all factors as `lowering.shoup` has them:
+           measured on an H200, where the multiplier is the limit, not memory. A larger table instead of two
+           saves a product, but comes from memory. Passes of 2^10 and 2^11 were slow with columns.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def first_radix_log2(bits: int) -> int:
 
 
 def step_tables_log2(bits: int) -> list[int]:
-    """log2 of the entries of every step's table: [digit of the output][bits below]. The last step needs none."""
+    """log2 of the entries of the steps' tables, [output's digit][bits below]; the last step needs none."""
     sizes = [bits, *range(bits - first_radix_log2(bits), 0, -3)]
     return sizes[:-1]
 
@@ -146,7 +146,7 @@ class PassWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """A pass in its place: columns are the product of the sizes behind it, the weight that of those before it."""
+    """A pass in its place: columns are the product of the sizes behind it, the weight of those before it."""
 
     bits: int
     tile: int
@@ -162,7 +162,7 @@ class Pass:
         return not self.is_strided and self.weight_log2 == 0
 
     def work(self, kind: Transform, *, scale: int, times: bool, minus: bool) -> PassWork:
-        """Its part of a transform: times scale * shift^(the digit of the coefficient that belongs to this pass)."""
+        """Its part of a transform: times scale * shift^(the digit of the coefficient that is this pass's)."""
         factors = self._column_factors(kind, scale) if self.is_strided else self._row_factors(kind, scale)
         shape = PassShape(
             bits=self.bits,
@@ -188,7 +188,7 @@ class Pass:
         return tuple(tables)
 
     def _row_factors(self, kind: Transform, scale: int) -> tuple[FactorTable, ...]:
-        """Of a contiguous pass: for every row (forward), or for the digit of the last step, eight times each."""
+        """Of a contiguous pass: forward for every row, inverse for the last step's digits, eight times each."""
         if scale == kind.shift == 1:
             return ()
         if not kind.inverse:
@@ -210,7 +210,7 @@ class Pass:
 
 
 class Schedule:
-    """The passes of transforms of 2^log2_n values; none below the size of a pass, see `ntt_gpu_kernels.ntt_small`.
+    """The passes of transforms of 2^log2_n values; none below the size of a pass: then `ntt_small`.
 
     bits, tiles  sizes of the passes and of their tiles, instead of the measured ones
     """
@@ -240,7 +240,7 @@ class Schedule:
         return [max(pair) for pair in zip(self.bits, tiles, strict=True)]
 
     def works(self, kind: Transform, *, times: bool = False, minus: bool = False) -> list[PassWork]:
-        """The passes in their order: the first multiplies by another vector, the last subtracts one, if asked to."""
+        """The passes in order. If asked to, the first multiplies by a vector and the last subtracts one."""
         assert kind.log2_n == self.log2_n, kind
         if not self.passes:
             return []
@@ -257,10 +257,11 @@ class Schedule:
         ]
 
     def coefficients_at(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Which coefficients lie in these rows. Points that meet coefficients in an MSM are permuted by it."""
-        rows = rows.astype(np.int64)
-        coefficients = np.zeros_like(rows) if self.passes else rows
+        """Which coefficients lie in these rows: points that meet them in an MSM are put into that order."""
+        coefficients = np.zeros(rows.shape, np.int64)
+        if not self.passes:
+            coefficients |= rows
         for one in self.passes:
-            digits = rows >> one.columns_log2 & ((1 << one.bits) - 1)
+            digits = rows.astype(np.int64) >> one.columns_log2 & ((1 << one.bits) - 1)
             coefficients |= digits << one.weight_log2
         return coefficients

@@ -1,9 +1,10 @@
-"""Products by known factors in Fr, as programs of `asm` [Sho]: with the quotient w 2^256 / p, no Montgomery reduction.
+"""Products by known factors in Fr, as programs of `asm` [Sho]: no Montgomery reduction.
 
     x*w - q*p, q = floor(w_shoup * x / 2^256), w_shoup = floor(w 2^256 / p)      in [0, 2p) for x < 2p
 
-`radix32.mul_shoup` takes w and w_shoup as words. Here a factor is a constant, and its limbs that are 0 or powers of two
-cost no product. One factor is that short: p = X^4 - X^2 + 1, so -X^3, of 191 bits, is a fourth root of unity.
+`radix32.mul_shoup` takes w and w_shoup as words. Here a factor is a constant, and its limbs that are 0 or
+powers of two cost no product. One factor is that short: p = X^4 - X^2 + 1, so -X^3, of 191 bits, is a
+fourth root of unity.
 Costs      wide products + products of which only the lower half is needed:
            by any constant 86 + 14; by the fourth root 56 + 10.
 """

@@ -1,8 +1,9 @@
-"""Products by known factors in Fr on the GPU [Sho]: a factor w comes with floor(w 2^256 / p), 100 products instead of 112.
+"""Products by known factors in Fr on the GPU [Sho]: a factor w comes with floor(w 2^256 / p).
 
-Factors are constants of the code, or entries of a table in memory. Eight entries of a table are a group of 512 bytes:
-four times 16 bytes of each of the eight, so that neighbouring threads read neighbouring words.
-Entries are loaded inside the product's block: the compiler would move ordinary loads far ahead and run out of registers.
+Factors are constants of the code, or entries of a table in memory. Eight entries of a table are a group of
+512 bytes: four times 16 bytes of each of the eight, so that neighbouring threads read neighbouring words.
+Entries are loaded inside the product's block: the compiler would move ordinary loads far ahead and run out
+of registers.
 """
 
 from __future__ import annotations
