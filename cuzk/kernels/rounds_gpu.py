@@ -59,7 +59,11 @@ def scan_before(shared, t, value):  # type: ignore[no-untyped-def]
 def count_pairs(counts, segments, level, partials, largest):  # type: ignore[no-untyped-def]
     """partials[b] = pairs of the segments of tile b. At level 0 also the largest count."""
     shared = cuda.shared.array(SCAN_THREADS, types.uint32)
+    most_of_tile = cuda.shared.array(1, types.uint32)
     t = np.int32(cuda.threadIdx.x)
+    if t == 0:
+        most_of_tile[0] = 0
+    cuda.syncthreads()
     first = np.int64(cuda.blockIdx.x) * SCAN_TILE
     total, most = np.uint32(0), np.uint32(0)
     for k in range(PER_THREAD):
@@ -67,11 +71,13 @@ def count_pairs(counts, segments, level, partials, largest):  # type: ignore[no-
         if s < segments:
             total = np.uint32(total + pairs_of(counts[s], level))
             most = max(most, counts[s])
+    if level == 0 and most > most_of_tile[0]:
+        cuda.atomic.max(most_of_tile, 0, most)
     _, everything = scan_before(shared, t, total)
     if t == 0:
         partials[cuda.blockIdx.x] = everything
-    if level == 0 and most > largest[0]:
-        atomic_max(largest, 0, most)
+        if level == 0 and most_of_tile[0] > largest[0]:
+            atomic_max(largest, 0, most_of_tile[0])
 
 
 @cuda_jit(_U32, types.uint32, types.uint32, _U32, _U32, launch_bounds=(SCAN_THREADS,))
