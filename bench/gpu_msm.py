@@ -1,8 +1,9 @@
 """MSM, sums over bits and pair additions on the GPU: `python3 bench/gpu_msm.py --out FOLDER`.
 
-First correctness: edge scalars and points against the textbook, at odd sizes. Then times: pair additions alone, whole MSMs
-with their stages, sums of selected points. Points are i*G, made on the device by doubling the set, so that each result is
-checked against one multiple of the generator. A part that fails is reported, and the next one runs.
+First correctness: edge scalars and points against the textbook, at odd sizes. Then times: pair additions
+alone, whole MSMs with their stages, sums of selected points. Points are i*G, made on the device by doubling
+the set, so that each result is checked against one multiple of the generator. A part that fails is reported,
+and the next one runs.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from numba.core import types  # noqa: E402
+from numba.core import types
 
-from cuzk.kernels.cuda_compile import cuda, pointer  # noqa: E402
-from cuzk.kernels.cuda_jit import cuda_jit  # noqa: E402
-from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
-from cuzk.kernels.device.cuda_card import find_card  # noqa: E402
-from cuzk.kernels.device.cuda_driver import load_api  # noqa: E402
-from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU  # noqa: E402
-from cuzk.kernels.modulus import FQ, FR  # noqa: E402
-from cuzk.kernels.msm_gpu import DEFAULT_SHAPES, GpuMsm, plan, workspace_bytes  # noqa: E402
-from cuzk.kernels.pair_add_gpu import SIGN, PairShape, pair_add_kernel, prefix_rows  # noqa: E402
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum, selected_layout, selected_plan  # noqa: E402
-from cuzk.kernels.tail_sum_gpu import sum_lists_kernel  # noqa: E402
-from cuzk.kernels.xyzz import curve_of  # noqa: E402
+from cuzk.kernels.cuda_compile import cuda, pointer
+from cuzk.kernels.cuda_jit import cuda_jit
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_card import find_card
+from cuzk.kernels.device.cuda_driver import load_api
+from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
+from cuzk.kernels.modulus import FQ, FR
+from cuzk.kernels.msm_gpu import DEFAULT_SHAPES, GpuMsm, plan, workspace_bytes
+from cuzk.kernels.pair_add_gpu import SIGN, PairShape, pair_add_kernel, prefix_rows
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum, selected_layout, selected_plan
+from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
+from cuzk.kernels.xyzz import curve_of
 
 R = FR.p
 RESULTS: list[dict[str, Any]] = []
@@ -47,7 +48,9 @@ _BASE = {"seconds": 170.0, "start": time.time()}
 
 def report(**facts: Any) -> None:
     RESULTS.append(facts)
-    shown = "  ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in facts.items())
+    shown = "  ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in facts.items()
+    )
     print(f"[{time.time() - _BASE['start']:6.1f}] {shown}", flush=True)
 
 
@@ -78,7 +81,11 @@ TAIL_THREADS = {1: [32, 64, 128], 2: [32, 64]}
 
 
 def kernels() -> list[tuple[str, int, Any]]:
-    pairs = [("pair", degree, shape) for degree in (1, 2) for shape in dict.fromkeys([*DEFAULT_SHAPES[degree], *PAIR_SHAPES[degree]])]
+    pairs = [
+        ("pair", degree, shape)
+        for degree in (1, 2)
+        for shape in dict.fromkeys([*DEFAULT_SHAPES[degree], *PAIR_SHAPES[degree]])
+    ]
     tails = [("tail", degree, threads) for degree in (2, 1) for threads in TAIL_THREADS[degree]]
     return [*tails, *reversed(pairs)]
 
@@ -138,7 +145,18 @@ class PairRound:
         self.device.upload(np.array([count], np.uint32), into=self.sizes)
         self.device.upload(np.array([0, count], np.uint32), into=self.bases)
         return self.kernel.prepare(
-            self.blocks, self.shape.threads, x, y, out_x, out_y, n, pairs, self.sizes, self.bases, 0, self.prefixes
+            self.blocks,
+            self.shape.threads,
+            x,
+            y,
+            out_x,
+            out_y,
+            n,
+            pairs,
+            self.sizes,
+            self.bases,
+            0,
+            self.prefixes,
         )
 
     def close(self) -> None:
@@ -232,9 +250,12 @@ def edge_cases(device: CudaDevice, form: Any) -> None:
                     scalars = device.upload(scalars_of(values))
                     got = msm.run(scalars)
                     again = msm.run(scalars)
-                want = curve.multiply(sum(k * logarithms[i] for k, i in zip(values, which, strict=True)) % R, curve.generator)
+                want = curve.multiply(
+                    sum(k * logarithms[i] for k, i in zip(values, which, strict=True)) % R, curve.generator
+                )
                 if got != want or again != want:
-                    report(part="edge", group=curve.name, n=n, c=p.c, bins=bins, scalars=name, points=spread, check="WRONG",
+                    report(part="edge", group=curve.name, n=n, c=p.c, bins=bins, scalars=name,
+                    points=spread, check="WRONG",
                            first=got == want, second=again == want)  # fmt: skip
     for n in (1, 5, 1000, 40_001):
         for share in (0.0, 0.5, 1.0):
@@ -242,9 +263,13 @@ def edge_cases(device: CudaDevice, form: Any) -> None:
             bits = np.array([rnd.random() < share for _ in range(n)], np.uint8)
             p = selected_plan(form, n)
             x, y = upload_points(device, form, [distinct[i] for i in which])
-            with device.allocate(selected_layout(form, p, device.card.multiprocessors).nbytes, np.uint8) as workspace:
+            with device.allocate(
+                selected_layout(form, p, device.card.multiprocessors).nbytes, np.uint8
+            ) as workspace:
                 got = GpuSelectedSum(device, form, x, y, p, workspace).run(device.upload(bits))
-            want = curve.multiply(sum(logarithms[i] for i, bit in zip(which, bits, strict=True) if bit) % R, curve.generator)
+            want = curve.multiply(
+                sum(logarithms[i] for i, bit in zip(which, bits, strict=True) if bit) % R, curve.generator
+            )
             if got != want:
                 report(part="edge selected", group=curve.name, n=n, share=share, check="WRONG")
     report(part="edge cases", group=curve.name, done=True)
@@ -258,7 +283,10 @@ def pair_rates(device: CudaDevice, form: Any, x: Any, y: Any, n: int, shapes: li
     signed = codes | (rng.integers(0, 2, codes.shape, np.uint32) * np.uint32(SIGN))
     neighbours = np.arange(2 * count, dtype=np.uint32).reshape(-1, 2) % np.uint32(n)
     lists = {"random": signed, "sequential": neighbours}
-    uploaded = {name: device.upload(np.ascontiguousarray(codes).view(np.uint64).reshape(-1)) for name, codes in lists.items()}
+    uploaded = {
+        name: device.upload(np.ascontiguousarray(codes).view(np.uint64).reshape(-1))
+        for name, codes in lists.items()
+    }
     out_x, out_y = (device.allocate((count, form.words), np.uint32) for _ in range(2))
     stream, events = device.stream, [device.new_event() for _ in range(2)]
     reference: dict[str, Any] = {}
@@ -280,13 +308,16 @@ def pair_rates(device: CudaDevice, form: Any, x: Any, y: Any, n: int, shapes: li
                 if size == count:
                     facts[f"{name}_G"] = size / best / 1e6
                     sums = tuple(
-                        int(device.download(axis.rows(0, 1 << 16)).astype(np.uint64).sum()) for axis in (out_x, out_y)
+                        int(device.download(axis.rows(0, 1 << 16)).astype(np.uint64).sum())
+                        for axis in (out_x, out_y)
                     )
                     facts[f"{name}_same"] = reference.setdefault(name, sums) == sums
                 elif name == "random":
                     facts[f"us_{size}"] = best * 1e3
         adder.close()
-        report(part="pairs", group=curve_of(form).name, n=n, shape=str(shape).removeprefix("PairShape"), **facts)
+        report(
+            part="pairs", group=curve_of(form).name, n=n, shape=str(shape).removeprefix("PairShape"), **facts
+        )
 
     for shape in shapes:
         attempt(f"pairs {shape}", lambda s=shape: one_shape(s))  # type: ignore[misc]
@@ -294,7 +325,9 @@ def pair_rates(device: CudaDevice, form: Any, x: Any, y: Any, n: int, shapes: li
         array.close()
 
 
-def timed(device: CudaDevice, submit: Callable[[], None], finish: Callable[[], Any], runs: int) -> dict[str, Any]:
+def timed(
+    device: CudaDevice, submit: Callable[[], None], finish: Callable[[], Any], runs: int
+) -> dict[str, Any]:
     """Median of whole runs by the host's clock, and of the card's part by events."""
     events = [device.new_event() for _ in range(2)]
     walls, cards = [], []
@@ -320,7 +353,8 @@ def msm_case(
         msm = GpuMsm(device, form, x.rows(0, n), y.rows(0, n), p, workspace)
         ok = msm.run(scalars) == want and msm.run(scalars) == want
         facts = timed(device, lambda: msm.submit(scalars), msm.fold, runs)
-        report(part="msm", group=curve_of(form).name, n=n, scalars=name, c=p.c, windows=p.windows, a_pass=p.windows_a_pass,
+        report(part="msm", group=curve_of(form).name, n=n, scalars=name, c=p.c, windows=p.windows,
+        a_pass=p.windows_a_pass,
                **facts, GB=workspace.nbytes / 1e9, note=note, check="ok" if ok else "WRONG")  # fmt: skip
         if stages:
             plain = GpuMsm(device, form, x.rows(0, n), y.rows(0, n), p, workspace, use_graphs=False)
@@ -338,14 +372,18 @@ def msm_case(
                 event.close()
 
 
-def msm_times(device: CudaDevice, form: Any, x: Any, y: Any, log2_n: int, variants: list[dict[str, Any]]) -> None:
+def msm_times(
+    device: CudaDevice, form: Any, x: Any, y: Any, log2_n: int, variants: list[dict[str, Any]]
+) -> None:
     n = 1 << log2_n
     host = random_scalars(n)
     curve = curve_of(form)
     want = curve.multiply(dot(host), curve.generator)
     with device.upload(host) as scalars:
         for variant in variants:
-            attempt(f"msm {n} {variant}", lambda v=variant: msm_case(device, form, x, y, n, scalars, want, **v))  # type: ignore[misc]
+            attempt(
+                f"msm {n} {variant}", lambda v=variant: msm_case(device, form, x, y, n, scalars, want, **v)
+            )  # type: ignore[misc]
     del host
 
 
@@ -367,7 +405,9 @@ def bad_inputs(device: CudaDevice, form: Any, x: Any, y: Any, log2_n: int) -> No
                 device, form, x, y, n, s, w, name=m, runs=3, stages=False))  # fmt: skip
 
 
-def selected_times(device: CudaDevice, form: Any, x: Any, y: Any, log2_n: int, variants: list[dict[str, Any]]) -> None:
+def selected_times(
+    device: CudaDevice, form: Any, x: Any, y: Any, log2_n: int, variants: list[dict[str, Any]]
+) -> None:
     n = 1 << log2_n
     curve = curve_of(form)
     host = (np.random.default_rng(5).random(n) < 0.5).astype(np.uint8)
@@ -377,7 +417,9 @@ def selected_times(device: CudaDevice, form: Any, x: Any, y: Any, log2_n: int, v
 
         def one(variant: dict[str, Any]) -> None:
             p = replace(selected_plan(form, n), **variant)
-            with device.allocate(selected_layout(form, p, device.card.multiprocessors).nbytes, np.uint8) as workspace:
+            with device.allocate(
+                selected_layout(form, p, device.card.multiprocessors).nbytes, np.uint8
+            ) as workspace:
                 total = GpuSelectedSum(device, form, x.rows(0, n), y.rows(0, n), p, workspace)
                 ok = total.run(bits) == want and total.run(bits) == want
                 facts = timed(device, lambda: total.submit(bits), total.result, 10)
@@ -409,7 +451,9 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     with CudaDevice("cuda:0") as device:
-        report(part="device", name=device.card.name, sms=device.card.multiprocessors, free=device.free_memory())
+        report(
+            part="device", name=device.card.name, sms=device.card.multiprocessors, free=device.free_memory()
+        )
         if "edges" not in options.skip:
             attempt("G1 edges", lambda: edge_cases(device, FQ_GPU))
         group_part(device, FQ_GPU, options, options.g1, options.selected)
@@ -450,7 +494,12 @@ def group_part(
         choices: list[dict[str, Any]] = [{}]
         if log2_n == 22:
             choices += [
-                {"room": 256}, {"room": 64}, {"lists": 256}, {"lists": 64}, {"small_below": 0}, {"tail_threads": 128},
+                {"room": 256},
+                {"room": 64},
+                {"lists": 256},
+                {"lists": 64},
+                {"small_below": 0},
+                {"tail_threads": 128},
                 {"tail_threads": 32},
             ]
         attempt(f"selected 2^{log2_n}", lambda k=log2_n, v=choices: selected_times(device, form, x, y, k, v))  # type: ignore[misc]

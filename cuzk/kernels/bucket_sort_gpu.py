@@ -1,7 +1,9 @@
-"""Digits of scalars, sorted into buckets on the GPU: the pairs of the first round, with ranks by atomic additions.
+"""Digits of scalars, sorted into buckets on the GPU: the pairs of the first round, with ranks by atomic
+additions.
 
-Symbols    window w of c bits, digits in [-B, B] with B = 2^(c-1); bucket w * B + |digit| - 1, w counted from the first window
-           of this pass. Digits without carries, as in `msm.recode`; they are made again where needed, not kept.
+Symbols    window w of c bits, digits in [-B, B] with B = 2^(c-1); bucket w * B + |digit| - 1, w counted from
+           the first window of this pass. Digits without carries, as in `msm.recode`; they are made again
+           where needed, not kept.
 1 count    each digit adds 1 to its bucket's count; what was there before is its rank in the bucket
 2 scatter  by rank to the bucket's pairs, or, the last of an odd number, to the bucket's `extras`
 """
@@ -33,7 +35,9 @@ def digit_constants(c: int, windows: int) -> NDArray[np.uint64]:
 
 @register_jitable
 def raised_scalar(scalars, i, constants, number):  # type: ignore[no-untyped-def]
-    """number := scalar i, less r if that is nearer to 0, plus half a window for each window but the top one."""
+    """number := scalar i, less r if that is nearer to 0, plus half a window for each window but the top
+    one.
+    """
     first = 0
     for j in range(4):  # the most significant difference decides
         if scalars[4 * i + j] != constants[8 + j]:
@@ -52,7 +56,9 @@ def digit_of(number, w, c, windows):  # type: ignore[no-untyped-def]
     """Digit w of a raised scalar."""
     place = np.int32(c * w)
     if w == windows - 1:
-        return np.int32(np.int64(number[3]) >> np.int64(place - 192))  # it lies in the last word, with its sign
+        return np.int32(
+            np.int64(number[3]) >> np.int64(place - 192)
+        )  # it lies in the last word, with its sign
     word, shift = place >> 6, np.uint64(place & 63)
     bits = number[word] >> shift | number[word + 1] << np.uint64(1) << (np.uint64(63) - shift)
     mask = (np.uint64(1) << np.uint64(c)) - np.uint64(1)
@@ -64,7 +70,9 @@ def digit_of(number, w, c, windows):  # type: ignore[no-untyped-def]
     launch_bounds=(SORT_THREADS,),
 )  # fmt: skip
 def count_digits(scalars, n, constants, c, windows, first_window, end_window, counts, ranks):  # type: ignore[no-untyped-def]
-    """counts[bucket] += 1 for each digit of windows first_window to end_window; ranks[w - first_window, i]."""
+    """counts[bucket] += 1 for each digit of windows first_window to end_window; ranks[w - first_window,
+    i].
+    """
     i = np.int64(cuda.blockIdx.x) * SORT_THREADS + cuda.threadIdx.x
     if i >= n:
         return
@@ -86,7 +94,9 @@ def count_digits(scalars, n, constants, c, windows, first_window, end_window, co
 def scatter_digits(
     scalars, n, constants, c, windows, first_window, end_window, counts, ranks, offsets, codes, segs, extras
 ):  # type: ignore[no-untyped-def]
-    """The pairs of each bucket from offsets[bucket] on: codes (two words a pair), and the bucket of each pair."""
+    """The pairs of each bucket from offsets[bucket] on: codes (two words a pair), and the bucket of each
+    pair.
+    """
     i = np.int64(cuda.blockIdx.x) * SORT_THREADS + cuda.threadIdx.x
     if i >= n:
         return

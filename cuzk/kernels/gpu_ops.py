@@ -1,4 +1,6 @@
-"""Small operations that kernels of the GPU need beside the field: on bare pointers, which Numba's own do not take."""
+"""Small operations that kernels of the GPU need beside the field: on bare pointers, which Numba's own do not
+take.
+"""
 
 from __future__ import annotations
 

@@ -2,10 +2,11 @@
 
 Symbols    bucket j of a window counts j + 1 times: sum of (j + 1) S[j] = sum of j S[j] + sum of S[j].
            j = row * 2^h + column, with h = (c - 1) // 2; there are as many rows as columns, or twice as many.
-1 groups   sums over the columns, in pieces of 2^h rows, and over the rows: 2 * 2^row_bits groups a window of 2^h buckets each,
-           so that each round adds neighbours and leaves half                                         2B additions a window
-2 bits     T[t] = sum of the groups whose column or row has bit t of j, 0 <= t < c - 1; T[c - 1] = sum of all rows
-           The window's sum is T[c - 1] + sum of 2^t T[t].
+1 groups   sums over the columns, in pieces of 2^h rows, and over the rows: 2 * 2^row_bits groups a window of
+           2^h buckets each, so that each round adds neighbours and leaves half
+           2B additions a window
+2 bits     T[t] = sum of the groups whose column or row has bit t of j, 0 <= t < c - 1; T[c - 1] = sum of all
+           rows The window's sum is T[c - 1] + sum of 2^t T[t].
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def group_bits(c: int) -> tuple[int, int]:
     _U32, types.int32, types.int32, types.int32, types.uint32, _U32, _U32, _U64, launch_bounds=(THREADS,)
 )
 def group_pairs(sums, windows, h, row_bits, number, sizes, bases, pairs):  # type: ignore[no-untyped-def]
-    """The pairs of the first round over all groups, group after group; sizes and bases of it and the h - 1 after it.
+    """The pairs of the first round over all groups, group after group; sizes and bases of it and the h - 1
+    after it.
 
     sums  codes of the bucket sums, windows * 2^(c-1)
     """
@@ -61,7 +63,15 @@ def group_pairs(sums, windows, h, row_bits, number, sizes, bases, pairs):  # typ
 
 
 @cuda_jit(
-    _U32, types.uint32, types.uint32, types.int32, types.int32, types.int32, _U32, _U32, launch_bounds=(THREADS,)
+    _U32,
+    types.uint32,
+    types.uint32,
+    types.int32,
+    types.int32,
+    types.int32,
+    _U32,
+    _U32,
+    launch_bounds=(THREADS,),
 )
 def bit_lists(bases, number, n_points, windows, h, row_bits, codes, lengths):  # type: ignore[no-untyped-def]
     """List w * c + t, of 2^row_bits words of which lengths[w * c + t] are used: the groups that make T[t].

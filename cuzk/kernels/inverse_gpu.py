@@ -1,8 +1,9 @@
 """1/x in Fq and Fq2 for kernels of the GPU: a thread inverts alone, by division steps in batches of 30.
 
-The method, its symbols and bounds are those of `inverse`: signed limbs of 30 bits, (f, g) exactly and (d, e) modulo p by
-one 2x2 matrix a batch. Here the limbs are registers, so the code is emitted limb by limb, and a batch jumps over runs of
-zero bits and clears up to six bits of g at once: w = -g/f modulo 64, as f*(f*f - 2) = -1/f modulo 64 for odd f.
+The method, its symbols and bounds are those of `inverse`: signed limbs of 30 bits, (f, g) exactly and (d, e)
+modulo p by one 2x2 matrix a batch. Here the limbs are registers, so the code is emitted limb by limb, and a
+batch jumps over runs of zero bits and clears up to six bits of g at once: w = -g/f modulo 64, as f*(f*f - 2)
+= -1/f modulo 64 for odd f.
 Cost       some 26 batches of 600 instructions, most of them in one chain: time is latency, about 30 us.
 Source     [BY19] eprint 2019/266; the jumps as in libsecp256k1's variable-time inversion.
 Twin       Python's pow(x, -1, p).
@@ -304,8 +305,8 @@ def inverse_gpu(form: Any, x: Any) -> Any:
 def _inverse_fq(form, x):  # type: ignore[no-untyped-def]
     if not (isinstance(x, Element) and field.is_field(form)):
         return None
-    return lambda form, x: _join_limbs(form, invert_limbs(_split_limbs(x), _zero_limbs())) * field.r_cubed(
-        form
+    return lambda form, x: (
+        _join_limbs(form, invert_limbs(_split_limbs(x), _zero_limbs())) * field.r_cubed(form)
     )
 
 

@@ -1,6 +1,7 @@
 """Multi-scalar multiplication on the GPU: the schedule of the kernels, windows in passes.
 
-Symbols    as in `msm`: n points, c bits a window, W windows, B = 2^(c-1) buckets; A is an addition in a round of pairs.
+Symbols    as in `msm`: n points, c bits a window, W windows, B = 2^(c-1) buckets; A is an addition in a
+           round of pairs.
 1 sort     digits to the pairs of each bucket: `staged_sort_gpu` for many, `bucket_sort_gpu` for few
 2 rounds   bucket sums: `rounds_gpu`, `pair_add_gpu`                       W*n A
 3 groups   sums over rows and columns of each window's buckets           W*2B A
@@ -151,7 +152,9 @@ def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     parts.add("bases", ROUNDS)
     parts.add("largest", 1)
     parts.add("constants", CONSTANT_WORDS, np.uint64)
-    parts.add("bins", 1 if plan.bin_bits is None else (2 * windows << plan.bin_bits) + 1 + (windows << FIRST_BITS))
+    parts.add(
+        "bins", 1 if plan.bin_bits is None else (2 * windows << plan.bin_bits) + 1 + (windows << FIRST_BITS)
+    )
     parts.add("starts", 1 if plan.bin_bits is None else (windows << plan.bin_bits) + 1)
     parts.add("sort_scratch", 8)
     parts.add("pairs_0", pairs, np.uint64)
@@ -173,9 +176,7 @@ def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     types.uint32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, _U32, _U32, _U32, _U32,
     launch_bounds=(LIST_THREADS,),
 )  # fmt: skip
-def begin_pass(
-    buckets, bin_words, n_points, words, counts, extras, bins, bases, largest, pool_x, pool_y
-):  # type: ignore[no-untyped-def]
+def begin_pass(buckets, bin_words, n_points, words, counts, extras, bins, bases, largest, pool_x, pool_y):  # type: ignore[no-untyped-def]
     """Empty buckets, and the identity in the pool: every code that is not yet given names it."""
     i = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
     if i < buckets:
@@ -226,7 +227,9 @@ class GpuMsm:
         self.mark: Callable[[str], None] = lambda stage: None
 
     def run(self, scalars: DeviceArray) -> Point[Any]:
-        """Sum of scalars[i] * point i, affine, plain integers, None for the identity; scalars (n, 4) uint64."""
+        """Sum of scalars[i] * point i, affine, plain integers, None for the identity; scalars (n, 4)
+        uint64.
+        """
         self.submit(scalars)
         return self.fold()
 
@@ -330,7 +333,8 @@ class GpuMsm:
             ("digits", self._launch(make_digits, -(-p.n // threads), threads, *arguments, digits)),
             (
                 "bins",
-                self._launch(count_bins, (-(-p.n // HISTOGRAM_TILE), windows), threads, digits, p.n, b, at["bins"]),
+                self._launch(count_bins, (-(-p.n // HISTOGRAM_TILE), windows), threads, digits, p.n, b,
+                at["bins"]),
             ),
             *self._scan(
                 at["bins"], bins + 1, level=0, number=0, offsets=starts,
@@ -339,7 +343,8 @@ class GpuMsm:
             (
                 "spread 1",
                 self._launch(
-                    spread_digits, (tiles, windows), threads, digits, p.n, b, starts, cursors.rows(0, regions),
+                    spread_digits, (tiles, windows), threads, digits, p.n, b, starts, cursors.rows(0,
+                    regions),
                     entries[0],
                 ),
             ),
@@ -382,7 +387,8 @@ class GpuMsm:
         for level in range(1, h):
             left = pairs >> level
             neighbour_list = self._launch(
-                neighbours, min(-(-left // LIST_THREADS), self._fixed_blocks), LIST_THREADS, at["sizes"], at["bases"],
+                neighbours, min(-(-left // LIST_THREADS), self._fixed_blocks), LIST_THREADS, at["sizes"],
+                at["bases"],
                 rounds + level, p.n, at["pairs_1"],
             )  # fmt: skip
             launches += [
@@ -390,7 +396,8 @@ class GpuMsm:
                 (f"groups {level + 1}", self._add(rounds + level, 1, left)),
             ]
         bit_list = self._launch(
-            bit_lists, -(-(lists << row_bits) // LIST_THREADS), LIST_THREADS, at["bases"], rounds + h - 1, p.n, count,
+            bit_lists, -(-(lists << row_bits) // LIST_THREADS), LIST_THREADS, at["bases"], rounds + h - 1,
+            p.n, count,
             h, row_bits, at["bit_codes"], at["bit_lengths"],
         )  # fmt: skip
         bits = self._launch(
@@ -416,9 +423,18 @@ class GpuMsm:
         return launches
 
     def _scan(
-        self, counts: DeviceArray, segments: int, *, level: int, number: int, offsets: DeviceArray, **other: Any
+        self,
+        counts: DeviceArray,
+        segments: int,
+        *,
+        level: int,
+        number: int,
+        offsets: DeviceArray,
+        **other: Any,
     ) -> list[tuple[str, Launch]]:
-        """offsets := where the pairs of each segment begin; `other` arrays for sizes, bases and the largest count."""
+        """offsets := where the pairs of each segment begin; `other` arrays for sizes, bases and the largest
+        count.
+        """
         at = self._parts
         tiles = -(-segments // SCAN_TILE)
         sizes, bases = other.get("sizes", at["sizes"]), other.get("bases", at["bases"])
@@ -433,7 +449,8 @@ class GpuMsm:
     def _next_list(self, level: int, old: int, new: int) -> Launch:
         at = self._parts
         return self._launch(
-            next_list, self._fixed_blocks, LIST_THREADS, at["counts"], level, self.plan.n, at["sizes"], at["bases"],
+            next_list, self._fixed_blocks, LIST_THREADS, at["counts"], level, self.plan.n, at["sizes"],
+            at["bases"],
             at["extras"], at[f"segs_{old}"], at[f"offsets_{old}"], at[f"offsets_{new}"], at[f"pairs_{new}"],
             at[f"segs_{new}"],
         )  # fmt: skip

@@ -1,22 +1,24 @@
 """Batched affine additions of pairs of points: the one kernel that all sums of points on the GPU are made of.
 
-Symbols    A slot names a point: below n_points one of the given points, else row slot - n_points of the pool; bit 31 of a
-           code `slot | sign << 31` negates. Pair q is the codes in the halves of pairs[q]; its sum becomes a row of the pool.
-           T threads a block, S threads in all; a thread takes the pairs t, t + S, t + 2S, ...: up to K of them at once.
-1 forward  running product of the denominators x2 - x1; what it was before each pair is kept in `prefixes`   1M a pair
+Symbols    A slot names a point: below n_points one of the given points, else row slot - n_points of the
+           pool; bit 31 of a code `slot | sign << 31` negates. Pair q is the codes in the halves of pairs[q];
+           its sum becomes a row of the pool. T threads a block, S threads in all; a thread takes the pairs
+           t, t + S, t + 2S, ...: up to K of them at once.
+1 forward  running product of the denominators x2 - x1; what it was before each pair is kept in `prefixes`: 1M
 2 invert   the block's T products: a binary tree in shared memory down to 32, which one warp inverts
-3 back     1/(x2 - x1) = prefix * inverse, then the sum                                              4M + 1S a pair
-Special    A pair with an identity, (0, 0), or of equal x is noticed by a low word that is 0; then all words are looked at,
-           on a branch hardly ever taken: the denominator is 2y for a doubling, and 1 where the sum needs none.
-Latency    x is read twice, y once. Codes are read two pairs ahead, x coordinates one, so that they arrive in time.
+3 back     1/(x2 - x1) = prefix * inverse, then the sum: 4M + 1S
+Special    A pair with an identity, (0, 0), or of equal x is noticed by a low word that is 0; then all words
+           are looked at, on a branch hardly ever taken: the denominator is 2y for a doubling, and 1 where
+           the sum needs none.
+Latency    x is read twice, y once. Codes are read two pairs ahead, x coordinates one, so that they arrive in
+           time.
 Source     [CycloneMSM] eprint 2022/1396, 5.3; Montgomery's inversion of many at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache
 
 import numpy as np
 from numba.core import types
@@ -40,9 +42,11 @@ _ORDINARY, _EQUAL, _OPPOSITE, _FIRST_IS_IDENTITY, _SECOND_IS_IDENTITY = range(5)
 
 @dataclass(frozen=True, slots=True)
 class PairShape:
-    """How the kernel is cut: `threads` a block, `blocks` a multiprocessor, up to `steps` pairs a thread at once.
+    """How the kernel is cut: `threads` a block, `blocks` a multiprocessor, up to `steps` pairs a thread at
+    once.
 
-    early  the next x coordinates are asked for in the middle of a sum, not at its end: more registers, less waiting
+    early  the next x coordinates are asked for in the middle of a sum, not at its end: more registers, less
+           waiting
     """
 
     threads: int
@@ -101,7 +105,7 @@ def _kind_of(x1, y1, x2, y2):  # type: ignore[no-untyped-def]
     return _ORDINARY
 
 
-@lru_cache(maxsize=None)
+@cache
 def pair_add_kernel(form: Form, shape: PairShape) -> CudaKernel:
     """Sums of the pairs of one round, into the pool.
 
@@ -223,7 +227,9 @@ def pair_add_kernel(form: Form, shape: PairShape) -> CudaKernel:
 
 @register_jitable
 def _block_inverse(form, tree, t, threads, levels, x):  # type: ignore[no-untyped-def]
-    """1/x for each thread's nonzero x. Node i of the tree is the product of nodes 2i and 2i + 1; leaves begin at `threads`."""
+    """1/x for each thread's nonzero x. Node i of the tree is the product of nodes 2i and 2i + 1; leaves
+    begin at `threads`.
+    """
     store(form, tree, threads + t, x)
     cuda.syncthreads()
     width = np.int32(threads)

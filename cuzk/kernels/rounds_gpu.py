@@ -1,11 +1,15 @@
 """Sums of many segments of points at once on the GPU: rounds of pair additions, all segments together.
 
-Symbols    segment s has counts[s] points; after r rounds it has ceil(counts[s] / 2^r). Two and two make the pairs of a round,
-           one list for all segments, segment after segment; a point left over waits in extras[s], never copied.
-Round r    offsets (a scan of the pairs over the segments), the list, the additions (`pair_add_gpu`), whose sums are
-           appended to the pool: a code, once given, stays valid. In the end extras[s] is the sum's code.
-List       thread q asks where result q goes: rank = q - offset[s]; even ranks pair with the next, or with the one left over.
-Sizes      live on the device; launches have a fixed grid. The host only needs to know how many rounds there are.
+Symbols    segment s has counts[s] points; after r rounds it has ceil(counts[s] / 2^r). Two and two make the
+           pairs of a round, one list for all segments, segment after segment; a point left over waits in
+           extras[s], never copied.
+Round r    offsets (a scan of the pairs over the segments), the list, the additions (`pair_add_gpu`), whose
+           sums are appended to the pool: a code, once given, stays valid. In the end extras[s] is the sum's
+           code.
+List       thread q asks where result q goes: rank = q - offset[s]; even ranks pair with the next, or with
+           the one left over.
+Sizes      live on the device; launches have a fixed grid. The host only needs to know how many rounds there
+           are.
 """
 
 from __future__ import annotations
@@ -38,7 +42,9 @@ def pairs_of(count, level):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def scan_before(shared, t, value):  # type: ignore[no-untyped-def]
-    """The sum of the values of the block's threads before t, and of all; shared has SCAN_THREADS + 1 words."""
+    """The sum of the values of the block's threads before t, and of all; shared has SCAN_THREADS + 1
+    words.
+    """
     shared[t] = value
     cuda.syncthreads()
     reach = np.int32(1)
@@ -82,7 +88,9 @@ def count_pairs(counts, segments, level, partials, largest):  # type: ignore[no-
 
 @cuda_jit(_U32, types.uint32, types.uint32, _U32, _U32, launch_bounds=(SCAN_THREADS,))
 def scan_partials(partials, tiles, number, sizes, bases):  # type: ignore[no-untyped-def]
-    """partials := sums of those before, by one block; the round's size, and where the next one's sums begin."""
+    """partials := sums of those before, by one block; the round's size, and where the next one's sums
+    begin.
+    """
     shared = cuda.shared.array(SCAN_THREADS, types.uint32)
     t = np.int32(cuda.threadIdx.x)
     carried = np.uint32(0)

@@ -2,7 +2,8 @@
 
 1 select   codes of the set bits, a tile at a time; tiles take their places in the list as they come
 2 rounds   neighbours in pairs, sums to the pool, until `limit` are left; an odd one pairs with the identity
-3 tail     the rest in `lists` lists of equal room, one block each, and their sums by one more block: `tail_sum_gpu`
+3 tail     the rest in `lists` lists of equal room, one block each, and their sums by one more block:
+           `tail_sum_gpu`
 Sizes live on the device, the number of rounds follows from n: nothing waits, all launches are one graph.
 Cost       one batched affine addition a selected point; each round some 50 us of latency.
 Twin       `selected_sum.selected_sum` on the CPU.
@@ -32,13 +33,17 @@ from cuzk.kernels.xyzz import horner, one_lane_form
 BITS_PER_THREAD = 16
 SELECT_TILE = SCAN_THREADS * BITS_PER_THREAD
 ROUNDS = 40
-_SELECTED, _LEVEL, _LEFT, _STATE_WORDS = range(4)  # of `state`: bits set, rounds done, items left for the tail
+_SELECTED, _LEVEL, _LEFT, _STATE_WORDS = range(
+    4
+)  # of `state`: bits set, rounds done, items left for the tail
 _U8, _U32, _U64 = pointer(types.uint8), pointer(types.uint32), pointer(types.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedPlan:
-    """Rounds of pairs down to `lists * room` items, then lists of `room` items, one block of `tail_threads` each."""
+    """Rounds of pairs down to `lists * room` items, then lists of `room` items, one block of `tail_threads`
+    each.
+    """
 
     n: int
     shape: PairShape
@@ -94,7 +99,9 @@ def selected_layout(form: Form, plan: SelectedPlan, multiprocessors: int) -> Lay
 
 @cuda_jit(_U8, _U64, types.uint32, _U32, _U32, launch_bounds=(SCAN_THREADS,))
 def select_codes(bits, bit_words, n, state, codes):  # type: ignore[no-untyped-def]
-    """Append the indices of this tile's set bits to `codes`. `bit_words` are the bits again, eight at a time."""
+    """Append the indices of this tile's set bits to `codes`. `bit_words` are the bits again, eight at a
+    time.
+    """
     shared = cuda.shared.array(SCAN_THREADS, types.uint32)
     place_of_tile = cuda.shared.array(1, types.uint32)
     t = np.int32(cuda.threadIdx.x)
@@ -126,7 +133,9 @@ def select_codes(bits, bit_words, n, state, codes):  # type: ignore[no-untyped-d
 
 @cuda_jit(types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, _U32, launch_bounds=(1,))
 def plan_rounds(n_points, rounds, limit, state, codes, sizes, bases):  # type: ignore[no-untyped-def]
-    """Sizes and places of all rounds, from the number of selected points; those that are not needed are empty."""
+    """Sizes and places of all rounds, from the number of selected points; those that are not needed are
+    empty.
+    """
     left = np.int64(state[_SELECTED])
     if left & 1:
         codes[left] = n_points  # the identity
@@ -145,7 +154,9 @@ def plan_rounds(n_points, rounds, limit, state, codes, sizes, bases):  # type: i
     state[_LEFT] = np.uint32(left)
 
 
-@cuda_jit(_U32, _U32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, launch_bounds=(LIST_THREADS,))
+@cuda_jit(
+    _U32, _U32, types.uint32, types.uint32, types.uint32, _U32, _U32, _U32, launch_bounds=(LIST_THREADS,)
+)
 def tail_lists(state, bases, n_points, lists, room, selected, codes, lengths):  # type: ignore[no-untyped-def]
     """What is left, in lists."""
     q = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
@@ -184,7 +195,9 @@ class GpuSelectedSum:
         device.upload(np.array([plan.lists], np.uint32), into=self._parts["all_length"])
 
     def run(self, bits: DeviceArray) -> Point[Any]:
-        """Sum of the points whose bit is not 0, affine, plain integers, None for the identity; bits (n,) uint8."""
+        """Sum of the points whose bit is not 0, affine, plain integers, None for the identity; bits (n,)
+        uint8.
+        """
         self.submit(bits)
         return self.result()
 
@@ -223,8 +236,10 @@ class GpuSelectedSum:
         codes = at["pairs_0"].carve(2 * at["pairs_0"].shape[0], np.uint32)
         bit_words = bits.carve(p.n // 8, np.uint64)
         launches = [
-            self._launch(select_codes, -(-p.n // SELECT_TILE), SCAN_THREADS, bits, bit_words, p.n, at["state"], codes),
-            self._launch(plan_rounds, 1, 1, p.n, p.rounds, p.limit, at["state"], codes, at["sizes"], at["bases"]),
+            self._launch(select_codes, -(-p.n // SELECT_TILE), SCAN_THREADS, bits, bit_words, p.n,
+            at["state"], codes),
+            self._launch(plan_rounds, 1, 1, p.n, p.rounds, p.limit, at["state"], codes, at["sizes"],
+            at["bases"]),
         ]  # fmt: skip
         for number in range(p.rounds):
             pairs = -(-p.n >> (number + 1))
@@ -246,11 +261,13 @@ class GpuSelectedSum:
         tail = sum_lists_kernel(self.form, p.tail_threads)
         launches += [
             self._launch(
-                tail_lists, -(-max(p.limit, p.lists) // LIST_THREADS), LIST_THREADS, at["state"], at["bases"], p.n,
+                tail_lists, -(-max(p.limit, p.lists) // LIST_THREADS), LIST_THREADS, at["state"],
+                at["bases"], p.n,
                 p.lists, p.room, codes, at["tail_codes"], at["tail_lengths"],
             ),
             self._launch(
-                tail, p.lists, p.tail_threads, *self._points, at["pool_x"], at["pool_y"], p.n, at["tail_codes"],
+                tail, p.lists, p.tail_threads, *self._points, at["pool_x"], at["pool_y"], p.n,
+                at["tail_codes"],
                 p.room, at["tail_lengths"], at["list_x"], at["list_y"], 0,
             ),
             self._launch(

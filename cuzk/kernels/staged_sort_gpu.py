@@ -1,14 +1,15 @@
-"""Digits of scalars, sorted into buckets on the GPU through shared memory: for many digits, where `bucket_sort_gpu` would wait
-for scattered stores.
+"""Digits of scalars, sorted into buckets on the GPU through shared memory: for many digits, where
+`bucket_sort_gpu` would wait for scattered stores.
 
-Symbols    j = |digit| - 1 names a bucket of its window; its low b bits name a bin: so a narrow top window fills all bins.
-           An entry is a code and its j, in 64 bits.
+Symbols    j = |digit| - 1 names a bucket of its window; its low b bits name a bin: so a narrow top window
+           fills all bins. An entry is a code and its j, in 64 bits.
 1 digits   of all windows of the pass, 4 bytes each
 2 bins     a histogram in shared memory, and its scan: where each bin begins
-3 spread   entries to bins in two steps, 2^7 ways and then 2^(b-7): a tile is put in order in shared memory and written in runs
+3 spread   entries to bins in two steps, 2^7 ways and then 2^(b-7): a tile is put in order in shared memory
+           and written in runs
 4 count    a block a bin: counts of its buckets
-5 scatter  a block a bin: its codes in order in shared memory, then the pairs of each bucket by a warp; a bin that is too large
-           for that, of skewed digits, goes straight to memory
+5 scatter  a block a bin: its codes in order in shared memory, then the pairs of each bucket by a warp; a bin
+           that is too large for that, of skewed digits, goes straight to memory
 Cost       50 bytes of memory traffic a digit.
 """
 
@@ -48,7 +49,15 @@ def bin_bits(n: int, c: int) -> int | None:
 
 
 @cuda_jit(
-    _U64, types.uint32, _U64, types.int32, types.int32, types.int32, types.int32, _I32, launch_bounds=(THREADS,)
+    _U64,
+    types.uint32,
+    _U64,
+    types.int32,
+    types.int32,
+    types.int32,
+    types.int32,
+    _I32,
+    launch_bounds=(THREADS,),
 )
 def make_digits(scalars, n, constants, c, windows, first_window, end_window, digits):  # type: ignore[no-untyped-def]
     """digits[w - first_window, i]."""
@@ -63,7 +72,9 @@ def make_digits(scalars, n, constants, c, windows, first_window, end_window, dig
 
 @cuda_jit(_I32, types.uint32, types.int32, _U32, launch_bounds=(THREADS,))
 def count_bins(digits, n, b, bins):  # type: ignore[no-untyped-def]
-    """bins[w << b | bin] += 2 for each digit of window w = blockIdx.y: twice the count is what the scan of pairs takes."""
+    """bins[w << b | bin] += 2 for each digit of window w = blockIdx.y: twice the count is what the scan of
+    pairs takes.
+    """
     shared = cuda.shared.array(_MAX_BINS, types.uint32)
     t = np.int32(cuda.threadIdx.x)
     ways = np.int32(1 << b)
@@ -89,7 +100,9 @@ def count_bins(digits, n, b, bins):  # type: ignore[no-untyped-def]
 
 @cuda_jit(_I32, types.uint32, types.int32, _U32, _U32, _U64, launch_bounds=(THREADS,))
 def spread_digits(digits, n, b, starts, cursors, entries):  # type: ignore[no-untyped-def]
-    """First step: a tile of window blockIdx.y to 2^7 regions. cursors[w << 7 | region] counts what was placed there."""
+    """First step: a tile of window blockIdx.y to 2^7 regions. cursors[w << 7 | region] counts what was
+    placed there.
+    """
     counts = cuda.shared.array(THREADS, types.uint32)
     scanned = cuda.shared.array(THREADS, types.uint32)
     moved = cuda.shared.array(THREADS, types.uint32)
@@ -211,11 +224,11 @@ def _first_bucket(which, b, c):  # type: ignore[no-untyped-def]
     return (w << np.int64(c - 1)) + way + ((within - (way << more)) << np.int64(FIRST_BITS))
 
 
-@cuda_jit(
-    _U64, types.int32, types.int32, _U32, _U32, _U32, _U64, _U32, _U32, _U32, launch_bounds=(THREADS,)
-)
+@cuda_jit(_U64, types.int32, types.int32, _U32, _U32, _U32, _U64, _U32, _U32, _U32, launch_bounds=(THREADS,))
 def scatter_bins(entries, b, c, starts, counts, offsets, pairs, segs, extras, codes):  # type: ignore[no-untyped-def]
-    """The pairs of each bucket of bin blockIdx.x, from offsets[bucket] on; `codes` are the pairs, a word each."""
+    """The pairs of each bucket of bin blockIdx.x, from offsets[bucket] on; `codes` are the pairs, a word
+    each.
+    """
     cursors = cuda.shared.array(MAX_BIN_BUCKETS, types.uint32)
     scanned = cuda.shared.array(THREADS, types.uint32)
     staged = cuda.shared.array(CAPACITY, types.uint32)
@@ -260,9 +273,9 @@ def scatter_bins(entries, b, c, starts, counts, offsets, pairs, segs, extras, co
         begin = np.int32(np.int32(cursors[k]) - count)  # the cursor has come to the bucket's end
         place = np.int64(offsets[bucket])
         for q in range(lane, count >> 1, WARP):
-            pairs[place + q] = np.uint64(staged[begin + 2 * q]) | np.uint64(staged[begin + 2 * q + 1]) << np.uint64(
-                32
-            )
+            pairs[place + q] = np.uint64(staged[begin + 2 * q]) | np.uint64(
+                staged[begin + 2 * q + 1]
+            ) << np.uint64(32)
             segs[place + q] = np.uint32(bucket)
         if count & 1 and lane == 0:
             extras[bucket] = staged[begin + count - 1]

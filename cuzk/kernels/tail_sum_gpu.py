@@ -1,13 +1,15 @@
-"""Short sums of points on the GPU without inversions: a block sums one list in XYZZ coordinates, and makes it affine.
+"""Short sums of points on the GPU without inversions: a block sums one list in XYZZ coordinates, and makes
+it affine.
 
-Rounds of pairs cost an inversion each, some 50 us whatever their size. A list that a block can sum takes, with T threads,
-length / T additions of 14 products in turn, log2 T more for the tree, and one inversion at the end.
+Rounds of pairs cost an inversion each, some 50 us whatever their size. A list that a block can sum takes,
+with T threads, length / T additions of 14 products in turn, log2 T more for the tree, and one inversion at
+the end.
 Source     [EFD] shortw, xyzz: add-2008-s, dbl-2008-s-1 (a = 0).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numba.core import types
@@ -54,7 +56,7 @@ def _add_xyzz(x1, y1, zz1, zzz1, x2, y2, zz2, zzz2):  # type: ignore[no-untyped-
     return x3, dy * (q - x3) - left_y * ppp, zz1 * zz2 * pp, zzz1 * zzz2 * ppp
 
 
-@lru_cache(maxsize=None)
+@cache
 def sum_lists_kernel(form: Form, threads: int) -> CudaKernel:
     """out[first_out + b] = sum of list b, by block b: affine, (0, 0) for the identity.
 

@@ -1,4 +1,6 @@
-"""The kernels of MSM and of sums over bits, compiled without a GPU: registers, spills, and no floating point by accident."""
+"""The kernels of MSM and of sums over bits, compiled without a GPU: registers, spills, and no floating point
+by accident.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def test_other_kernels_of_points_spill_no_more_than_they_do_today(kernel: Any, s
 
 @pytest.mark.parametrize("c", range(msm_gpu.MIN_WINDOW, msm_gpu.MAX_WINDOW + 1))
 def test_digits_of_every_window_size_hold_number_and_sign(c: int) -> None:
-    """The top digit, which has no half added, stays within the buckets for the largest numbers of either sign."""
+    """The top digit, which has no half added, stays within the buckets for the largest numbers of either
+    sign.
+    """
     windows = -(-FR.bits // c)
     halves, less, middle = (
         sum(int(word) << (64 * i) for i, word in enumerate(row))
