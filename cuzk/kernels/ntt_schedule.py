@@ -188,7 +188,7 @@ class Pass:
         return tuple(tables)
 
     def _row_factors(self, kind: Transform, scale: int) -> tuple[FactorTable, ...]:
-        """Of a contiguous pass: forward for every row, inverse for the last step's digits, eight times each."""
+        """Of a contiguous pass: for every row, or, inverse, for the last step's digits, eight times each."""
         if scale == kind.shift == 1:
             return ()
         if not kind.inverse:
