@@ -150,7 +150,7 @@ def pass_kernel(shape: PassShape) -> CudaKernel:
         store_eight(target, origin + (row << columns_log2), step, z)
 
     kernel.__name__ = shape.name
-    blocks = max(1, _WARPS_A_MULTIPROCESSOR * _WARP // shape.threads)
+    blocks = _WARPS_A_MULTIPROCESSOR * _WARP // max(shape.threads, _WARP)
     arguments = [WORDS] * 7 + [types.int64] * 2
     return cuda_jit(*arguments, launch_bounds=(shape.threads, blocks))(kernel)
 

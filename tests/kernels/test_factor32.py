@@ -1,4 +1,4 @@
-"""Products by constants as programs for the GPU, on plain integers: carries accounted for, costs as stated."""
+"""Products by constants as programs for the GPU, on plain integers: no carry is lost, costs are as stated."""
 
 from __future__ import annotations
 
