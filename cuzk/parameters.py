@@ -14,7 +14,7 @@ from cuzk.groth16.generate import Trapdoors, generate
 from cuzk.groth16.locate import development_folder, find_parameters, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
 from cuzk.groth16.parameters import SECTIONS, open_parameters
-from cuzk.groth16.point_rows import PointRows
+from cuzk.groth16.point_rows import PointRows, slices
 from cuzk.groth16.qap import point_counts
 from cuzk.kernels.device.choose import choose_device
 from cuzk.sector.shape import shape_of
@@ -84,8 +84,11 @@ def verify_parameters(
     points = PointRows(machine, parameters, check_subgroup=True)
     for section, _ in SECTIONS:
         form = machine.g2 if section == "b_g2" else machine.g1
-        with stage(on_event, f"points {section}", total=parameters.counts.of(section), unit="points"):
-            points.decoded(section, form, spare=0)
+        count = parameters.counts.of(section)
+        with stage(on_event, f"points {section}", total=count, unit="points") as progress:
+            for part in slices(count):
+                points.decoded(section, form, part, spare=0)
+                progress(part.stop, count)
     checked.points_are_good(found.path, as_of=known)
     return found.path
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cuzk.errors import ResourceError
 from cuzk.groth16.parameters import PointCounts
+from cuzk.groth16.point_rows import SLICE
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.msm import scratch_rows
 from cuzk.kernels.points import padded
@@ -35,7 +36,7 @@ class MemoryPlan:
         m = counts.h + 1
         rows = max(
             (padded(n) + scratch_rows(device, form, n)) * 2 * form.words * _WORD_BYTES
-            for form, n in ((device.g1, max(counts.h, counts.l)), (device.g2, counts.b))
+            for form, n in ((device.g1, min(SLICE, counts.h)), (device.g2, min(SLICE, counts.b)))
         )
         return cls(
             process=_PROCESS_BYTES,

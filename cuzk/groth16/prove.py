@@ -8,13 +8,14 @@
 2 quotient  the coefficients h_i of (a b - c) / (X^m - 1)            six transforms, `ntt.quotient`
 3 sums      H over full scalars; L, A, B mostly over bits            `msm`, `selected_sum`
 4 assemble  with r, s from the operating system, encode, verify
-Memory      one arena serves the transforms and the point rows of all sums in turn: the largest section's rows.
+Memory      one arena serves the transforms and the point rows of all sums, slice by slice, in turn.
 Source      [Groth16] eprint 2016/260, section 3.2; bellperson, groth16/prover/native.rs.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ from cuzk.errors import ProofError
 from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.encoding import decode_g1, decode_g2, g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import ParameterFile, PointCounts, SectionName
-from cuzk.groth16.point_rows import PointRows
+from cuzk.groth16.point_rows import PointRows, slices
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.verify import Verifier
@@ -67,6 +68,15 @@ class Query:
     bits: NDArray[np.uint8]
     full_index: NDArray[np.uint32]
     full_scalars: Vector
+
+    def part(self, part: slice) -> Query:
+        """The query of a slice of the points."""
+        first, last = np.searchsorted(self.full_index, [part.start, part.stop])
+        return Query(
+            bits=self.bits[part],
+            full_index=self.full_index[first:last] - np.uint32(part.start),
+            full_scalars=self.full_scalars[first:last],
+        )
 
 
 def query(
@@ -154,21 +164,35 @@ def _sums(
     a_query = query(circuit, assignment, all_inputs, circuit.a_aux_density)
     b_query = query(circuit, assignment, b_inputs, circuit.b_aux_density)
 
-    def over_bits(section: SectionName, form: Any, q: Query) -> Any:
-        with stage(on_event, f"sum {section}", total=len(q.bits), unit="points"):
-            spare = bits_scratch_rows(device, form, len(q.bits), len(q.full_index))
-            rows = points.decoded(section, form, spare)
+    def over_slices(section: SectionName, form: Any, count: int, sum_of: Callable[[slice], Any]) -> Any:
+        total = G1Point.identity() if form.degree == 1 else G2Point.identity()
+        of_coordinates = g1_of_coordinates if form.degree == 1 else g2_of_coordinates
+        with stage(on_event, f"sum {section}", total=count, unit="points") as progress:
+            for part in slices(count):
+                total += of_coordinates(sum_of(part))
+                progress(part.stop, count)
+        return total
+
+    def over_scalars(part: slice) -> Any:
+        spare = msm_scratch_rows(device, device.g1, part.stop - part.start)
+        return msm(device, device.g1, points.decoded("h", device.g1, part, spare), h[part])
+
+    def over_bits(section: SectionName, form: Any, whole: Query) -> Any:
+        def sum_of(part: slice) -> Any:
+            q = whole.part(part)
+            rows = points.decoded(
+                section, form, part, bits_scratch_rows(device, form, len(q.bits), len(q.full_index))
+            )
             return mostly_bits_sum(device, form, rows, q.bits, q.full_index, q.full_scalars)
 
-    with stage(on_event, "sum h", total=len(h), unit="points"):
-        rows = points.decoded("h", device.g1, msm_scratch_rows(device, device.g1, len(h)))
-        h_sum = msm(device, device.g1, rows, h)
+        return over_slices(section, form, len(whole.bits), sum_of)
+
     return Sums(
-        h=g1_of_coordinates(h_sum),
-        l=g1_of_coordinates(over_bits("l", device.g1, l_query)),
-        a=g1_of_coordinates(over_bits("a", device.g1, a_query)),
-        b_g1=g1_of_coordinates(over_bits("b_g1", device.g1, b_query)),
-        b_g2=g2_of_coordinates(over_bits("b_g2", device.g2, b_query)),
+        h=over_slices("h", device.g1, len(h), over_scalars),
+        l=over_bits("l", device.g1, l_query),
+        a=over_bits("a", device.g1, a_query),
+        b_g1=over_bits("b_g1", device.g1, b_query),
+        b_g2=over_bits("b_g2", device.g2, b_query),
     )
 
 

@@ -72,13 +72,19 @@ class WindowPlan:
         return min(range(1, self.threads + 1), key=self._additions_in_turn)
 
     @property
-    def cost(self) -> int:
+    def cost(self) -> float:
         """Additions that one thread does in turn, and what else takes as long: the time of 2-4, in A."""
         return self._additions_in_turn(self.parts)
 
-    def _additions_in_turn(self, parts: int) -> int:
-        rounds = -(-self.windows * parts // self.threads)
-        return rounds * (-(-self.n // parts) + 2 * self.buckets + WINDOW_OVERHEAD)
+    def _additions_in_turn(self, parts: int) -> float:
+        rounds = self.windows * parts / self.threads
+        if not self._can_be_cut(parts):
+            rounds = math.ceil(rounds)
+        return rounds * (self.n / parts + 2 * self.buckets + WINDOW_OVERHEAD)
+
+    def _can_be_cut(self, parts: int) -> bool:
+        """Whether windows of the last round may be cut finer at little cost."""
+        return parts == 1 and self.n >= LAST_PARTS * 16 * self.buckets
 
     @property
     def tasks(self) -> list[tuple[int, int, int]]:
@@ -86,8 +92,7 @@ class WindowPlan:
 
         Cores differ in speed from second to second: with whole windows at the end, one would wait for the other.
         """
-        worth_cutting = self.parts == 1 and self.n >= LAST_PARTS * 16 * self.buckets
-        whole = self.windows - self.threads if worth_cutting else self.windows
+        whole = self.windows - self.threads if self._can_be_cut(self.parts) else self.windows
         cut = [(w, LAST_PARTS) for w in range(max(whole, 0), self.windows)]
         counts = [(w, self.parts) for w in range(self.windows - len(cut))] + cut
         return [(window, part, parts) for window, parts in counts for part in range(parts)]
