@@ -128,11 +128,11 @@ def word_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: A
 
 
 def _row_pointer(
-    context: Any, builder: Any, form: Any, array_type: Any, array: Any, row: Any, column: Any
+    context: Any, builder: Any, words_a_row: int, array_type: Any, array: Any, row: Any, column: Any
 ) -> Any:
-    """The same for a GPU's bare pointers instead of arrays: their rows are single elements."""
+    """The same for a GPU's bare pointers instead of arrays: they do not know how long a row is."""
     if isinstance(array_type, types.CPointer):
-        return builder.gep(array, [builder.add(builder.mul(row, ir.Constant(I64, form.words)), column)])
+        return builder.gep(array, [builder.add(builder.mul(row, ir.Constant(I64, words_a_row)), column)])
     return word_pointer(context, builder, array_type, array, row, column)
 
 
@@ -142,7 +142,7 @@ def _component_pointers(
     """For each component of the form, the addresses of its words in the rows."""
     columns = [builder.add(column, ir.Constant(I64, i * form.base.words)) for i in range(form.degree)]
     return [
-        [_row_pointer(context, builder, form, array_type, array, row, component) for row in rows]
+        [_row_pointer(context, builder, form.words, array_type, array, row, component) for row in rows]
         for component in columns
     ]
 
@@ -251,7 +251,7 @@ def _place_pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[Any
 def load_encoded(typingctx: Any, form: Any, encoded: Any, row: Any, last: Any, column: Any) -> Any:
     """The plain numbers at byte `column` of rows `row`, `row` + 1, ..., but of `last` for those beyond it.
 
-    encoded  (n, bytes) uint8. The result may exceed p: see `is_below_p`
+    encoded  (n, bytes) uint8, a whole point a row. The result may exceed p: see `is_below_p`
     """
     component = form.form.base.lowering.encoded_type(Element(form.form.base))
     result = component if form.form.degree == 1 else Fq2(component, component)
@@ -286,8 +286,9 @@ def _encoded_pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[l
     rows = [_at_most(builder, row, last) for row in _neighbours(builder, form, first)]
     size = form.base.modulus.bits // 64 * 8 + 8
     offsets = [builder.add(column, ir.Constant(I64, size * i)) for i in reversed(range(form.degree))]
+    point = 2 * form.degree * size
     return [
-        [word_pointer(context, builder, sig.args[1], args[1], row, offset) for row in rows]
+        [_row_pointer(context, builder, point, sig.args[1], args[1], row, offset) for row in rows]
         for offset in offsets
     ]
 

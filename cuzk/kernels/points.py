@@ -124,10 +124,10 @@ def decode_points(
         return int(_decode(form, encoded, rows, begin, min(begin + _TASK, count)))
 
     bad = [index for index in device.map(task, range(0, count, _TASK)) if index >= 0]
-    return BadPoint(bad[0], _reason(encoded[bad[0]])) if bad else None
+    return BadPoint(bad[0], reason_of(encoded[bad[0]])) if bad else None
 
 
-def _reason(encoded: np.ndarray[Any, Any]) -> str:
+def reason_of(encoded: np.ndarray[Any, Any]) -> str:
     """What is wrong with a point that was found bad."""
     flags = int(encoded[0]) & _FLAGS
     if flags == _IDENTITY_FLAG:

@@ -102,6 +102,20 @@ def negate_where(builder: Any, form: Any, mask: Any, value: Any) -> Any:
     return select(builder, form, mask, inline(builder, form, radix32.neg_mod, value), value)
 
 
+def encoded_type(element: Any) -> Any:
+    return element
+
+
+def is_below_p(builder: Any, form: Any, value: Any) -> Any:
+    """The most significant difference decides."""
+    below = ir.Constant(ir.IntType(1), 0)
+    for limb, p in zip(limbs_of(builder, form, value), radix32.constant(form.modulus.p, form.modulus), strict=True):
+        p_limb = ir.Constant(_I32, p)
+        is_equal = builder.icmp_unsigned("==", limb, p_limb)
+        below = builder.select(is_equal, below, builder.icmp_unsigned("<", limb, p_limb))
+    return below
+
+
 def mask_bits(builder: Any, mask: Any) -> Any:
     return builder.zext(mask, _I64)
 
@@ -129,6 +143,13 @@ def load_rows(builder: Any, form: Any, pointers: list[Any]) -> Any:
     return value_of(builder, form, [builder.extract_element(quad, i) for quad in quads for i in positions])
 
 
+def load_big_endian(builder: Any, form: Any, pointers: list[Any]) -> Any:
+    """The number in the bytes at the only pointer, most significant first; they begin at a multiple of 16."""
+    words = builder.bitcast(pointers[0], _I32.as_pointer())
+    reversed_limbs = limbs_of(builder, form, load_rows(builder, form, [words]))[::-1]
+    return value_of(builder, form, [builder.bswap(limb) for limb in reversed_limbs])
+
+
 def store_rows(builder: Any, form: Any, value: Any, pointers: list[Any]) -> None:
     limbs = limbs_of(builder, form, value)
     for k, place in enumerate(_quads(builder, pointers[0], form.limbs)):
@@ -136,3 +157,10 @@ def store_rows(builder: Any, form: Any, value: Any, pointers: list[Any]) -> None
         for i in range(4):
             quad = builder.insert_element(quad, limbs[4 * k + i], ir.Constant(_I32, i))
         builder.store(quad, place, align=_QUAD_BYTES)
+
+
+def store_big_endian(builder: Any, form: Any, value: Any, pointers: list[Any]) -> None:
+    """The number as bytes, most significant first, from the only pointer on: a multiple of 16."""
+    words = builder.bitcast(pointers[0], _I32.as_pointer())
+    reversed_limbs = [builder.bswap(limb) for limb in limbs_of(builder, form, value)[::-1]]
+    store_rows(builder, form, value_of(builder, form, reversed_limbs), [words])
