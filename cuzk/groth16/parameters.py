@@ -81,7 +81,8 @@ class ParameterFile:
 
     def require(self, expected: PointCounts) -> None:
         """Raises ParameterError unless the file has the points of a circuit with these counts."""
-        for name in ("ic", *(name for name, _ in SECTIONS)):
+        names: list[SectionName | Literal["ic"]] = ["ic", *(name for name, _ in SECTIONS)]
+        for name in names:
             if self.counts.of(name) != expected.of(name):
                 raise _other_circuit(self.path, name, self.counts.of(name), expected.of(name))
 

@@ -165,7 +165,7 @@ def _sums(
     b_query = query(circuit, assignment, b_inputs, circuit.b_aux_density)
 
     def over_slices(section: SectionName, form: Any, count: int, sum_of: Callable[[slice], Any]) -> Any:
-        total = G1Point.identity() if form.degree == 1 else G2Point.identity()
+        total: Any = G1Point.identity() if form.degree == 1 else G2Point.identity()
         of_coordinates = g1_of_coordinates if form.degree == 1 else g2_of_coordinates
         with stage(on_event, f"sum {section}", total=count, unit="points") as progress:
             for part in slices(count):
