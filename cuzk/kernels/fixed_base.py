@@ -16,13 +16,14 @@ import random
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuzk.kernels.batch_add import batch_add
-from cuzk.kernels.curve import Point
+from cuzk.kernels.curve import Curve, Point
 from cuzk.kernels.device.cpu import aligned_empty
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.points import encode_block, padded, rows_of_points
+from cuzk.kernels.points import encode_block, encoded_bytes, padded, rows_of_points
 from cuzk.kernels.xyzz import curve_of
 
 BATCH = 2048  # scalars a batch: 1024 to 4096 measured within 10 %
@@ -32,10 +33,11 @@ _OFFSET_TERMS = 40  # powers of two in the discrete logarithm of an offset
 
 def best_window(count: int) -> int:
     """The window that makes the fewest additions for `count` scalars, table included."""
-    return min(range(4, _MAX_WINDOW + 1), key=lambda c: _windows(c) * ((1 << c) + count))
+    return min(range(4, _MAX_WINDOW + 1), key=lambda c: windows_of(c) * ((1 << c) + count))
 
 
-def _windows(c: int) -> int:
+def windows_of(c: int) -> int:
+    """Windows of c bits that a scalar has."""
     return -(-FR.bits // c)
 
 
@@ -76,7 +78,7 @@ class FixedBase:
     def __init__(self, device: Any, form: Any, count: int) -> None:
         self.device, self.form = device, form
         self._bits = best_window(count)
-        self._windows = _windows(self._bits)
+        self._windows = windows_of(self._bits)
         table_rows, doublings = self._windows << self._bits, self._windows * self._bits
         self._work_row = padded(table_rows + doublings)
         self._rows = aligned_empty(self._work_row + device.threads * BATCH, 2 * form.words)
@@ -88,11 +90,9 @@ class FixedBase:
     def _fill_table(self, doubling_row: int) -> None:
         """Rows (w, 2^j + i) = (w, i) + 2^(c*w + j) G for i < 2^j, j = 0, 1, ...: windows in parallel."""
         curve = curve_of(self.form)
-        doubled: list[Point[Any]] = [curve.generator]
-        for _ in range(self._windows * self._bits - 1):
-            doubled.append(curve.add(doubled[-1], doubled[-1]))
+        doubled = doublings_of(curve, self._windows * self._bits)
         rows_of_points(self.form, doubled, self._rows[doubling_row:])
-        for window, offset in enumerate(_offsets(curve, doubled, self._windows)):
+        for window, offset in enumerate(offsets_of(curve, doubled, self._windows)):
             rows_of_points(self.form, [offset], self._rows[window << self._bits :])
         self.device.map(lambda window: self._fill_window(window, doubling_row), range(self._windows))
 
@@ -110,6 +110,12 @@ class FixedBase:
                     assert added, (window, j, i)
         finally:
             self._free.put(work)
+
+    def encoded(self, scalars: NDArray[np.uint64]) -> NDArray[np.uint8]:
+        """As `encode`, into a new array."""
+        encoded = np.empty((len(scalars), encoded_bytes(self.form)), np.uint8)
+        self.encode(scalars, encoded)
+        return encoded
 
     def encode(self, scalars: np.ndarray[Any, Any], encoded: np.ndarray[Any, Any]) -> None:
         """encoded[i] := the uncompressed encoding of scalars[i] * G, in parallel.
@@ -146,7 +152,15 @@ class _WorkingSet:
         self.products = aligned_empty(BATCH, form.words).reshape(-1)
 
 
-def _offsets(curve: Any, doubled: list[Any], count: int) -> list[Any]:
+def doublings_of(curve: Curve[Any], count: int) -> list[Point[Any]]:
+    """G, 2G, 4G, ...: `count` points."""
+    doubled: list[Point[Any]] = [curve.generator]
+    while len(doubled) < count:
+        doubled.append(curve.add(doubled[-1], doubled[-1]))
+    return doubled
+
+
+def offsets_of(curve: Curve[Any], doubled: list[Point[Any]], count: int) -> list[Point[Any]]:
     """`count` points of sum zero, each but the last a random sum of `_OFFSET_TERMS` of the doublings of G."""
     system = random.SystemRandom()
     offsets = [curve.sum(system.sample(doubled, min(_OFFSET_TERMS, len(doubled)))) for _ in range(count - 1)]
