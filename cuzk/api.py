@@ -190,16 +190,17 @@ def verify(
     Raises ProofError when the proof does not hold; InputError when it is no proof; the rest as `prove`.
     """
     clock = _Clock(on_event)
+    proof_origin = _MEMORY_ORIGIN if isinstance(proof, bytes) else os.fspath(proof)
     with stage(on_event, "read"):
         c1 = _read(source)
         check_statement(c1)
-        proofs = split_proofs(_proof_bytes(proof))
+        proofs = split_proofs(_proof_bytes(proof), where=proof_origin)
     count = c1.registered_proof.partitions
     if len(proofs) != count:
         raise InputError(
             f"a proof of {c1.registered_proof.name} has {count} partition(s) of {PROOF_BYTES} bytes, "
             f"this one has {len(proofs)}",
-            where=_MEMORY_ORIGIN if isinstance(proof, bytes) else os.fspath(proof),
+            where=proof_origin,
             next="give the proof of all partitions, exactly as it was written",
         )
     with stage(on_event, "parameters"):

@@ -16,6 +16,7 @@ from cuzk.groth16.manifest import ManifestEntry, entry_of
 from cuzk.groth16.parameters import SECTIONS, open_parameters
 from cuzk.groth16.point_rows import PointRows, slices
 from cuzk.groth16.qap import point_counts
+from cuzk.groth16.writer import prepare_folder
 from cuzk.kernels.device.choose import choose_device
 from cuzk.sector.shape import shape_of
 from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, warm_up
@@ -38,14 +39,16 @@ def generate_parameters(
     shape = shape_of(sector_size)
     secrets = Trapdoors.random() if trapdoors is None else Trapdoors.of(trapdoors)
     machine = choose_device(device, threads)
-    warm_up(machine, TO_GENERATE, on_event)
+    folder = out or development_folder()
     with stage(on_event, "circuit"):
         circuit = porep_circuit(shape)
+        prepare_folder(folder, point_counts(circuit))
+    warm_up(machine, TO_GENERATE, on_event)
     path = generate(
         machine,
         circuit,
         secrets,
-        folder=out or development_folder(),
+        folder=folder,
         stem=shape.parameter_stem,
         sector_bytes=sector_size,
         given=trapdoors is not None,

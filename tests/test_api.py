@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import cuzk
+from cuzk import cli
 from cuzk.api import Source
 from cuzk.errors import DeviceError, InputError, ParameterError, ProofError, UsageError
 from cuzk.events import Event, Notice, StageDone
@@ -57,7 +60,6 @@ def test_the_parameters_are_upstreams_to_the_byte(sector_params: Path, suffix: s
     ("file", "given"),
     [
         ("2k-zero.json", str),
-        ("2k-random.json", Path),
         ("2k-synthetic.json", lambda path: gzip.compress(Path(path).read_bytes())),
     ],
 )
@@ -84,26 +86,33 @@ def test_one_lane_gives_the_same_proof(sector_params: Path, home_of_old: Path) -
 def test_fresh_proofs_differ_and_hold_and_points_are_checked_at_first_use_only(
     sector_params: Path, own_home: Path
 ) -> None:
-    said: list[list[Event]] = [[], []]
-    results = [cuzk.prove(C1, params=sector_params, on_event=events.append) for events in said]
-    proofs = {result.proof for result in results}
+    """The second proof is the command's, which gives what the function gives."""
+    events: list[Event] = []
+    first = cuzk.prove(C1, params=sector_params, on_event=events.append)
+    arguments = ["prove", str(C1), "--params", str(sector_params), "--partition", "0", "--json"]
+    command = CliRunner().invoke(cli.main, arguments)
+    assert command.exit_code == 0, command.stderr
+    second = json.loads(command.stdout)
+
+    proofs = {first.proof, bytes.fromhex(second["proof"])}
     assert len(proofs | {UPSTREAM[C1.name]}) == 3
     assert all(holds(C1, proof) for proof in proofs)
-    assert [any("first use" in text for text in notices(events)) for events in said] == [True, False]
-    assert results[0].job_id == results[1].job_id
-    for events in said:
-        assert any("no network accepts" in text for text in notices(events))
-        names = [event.name for event in events if isinstance(event, StageDone)]
-        assert names[-8:] == [
-            "rows",
-            "transforms",
-            "sum h",
-            "sum l",
-            "sum a",
-            "sum b_g1",
-            "sum b_g2",
-            "verify",
-        ]
+
+    assert second.keys() == {"status", "job_id", "timings_ms", "wall_ms", "partitions", "proof", "out"}
+    for name in ("status", "job_id"):
+        assert second[name] == getattr(first, name)
+    assert (second["partitions"], second["out"]) == ([0], None)
+    assert second["timings_ms"].keys() == asdict(first.timings).keys()
+
+    assert any("first use" in text for text in notices(events))
+    assert "first use" not in command.stderr
+    for said in ("\n".join(notices(events)), command.stderr):
+        assert "no network accepts" in said and "INSECURE" not in said
+    stages = [event.name for event in events if isinstance(event, StageDone)]
+    sums = ["sum h", "sum l", "sum a", "sum b_g1", "sum b_g2"]
+    assert stages == [
+        "read", "parameters", "circuit", "check", "witness", "rows", "transforms", *sums, "verify"
+    ]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,8 @@ _WORD_BYTES = 8
 _INDEX_BYTES_A_POINT = 4
 _WITNESS_BYTES_A_VARIABLE = 2  # a byte for a bit, and 32 for each of the few that are none
 _PROCESS_BYTES = 400 << 20  # interpreter, compiler and compiled kernels, measured
+
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +67,8 @@ class MemoryPlan:
 
 
 def available_memory() -> int:
-    """Bytes that this process may still take: of the machine, its control group and its own limit."""
-    limits = [_of_machine(), *_of_control_group(), *_of_process()]
+    """Bytes that this process may still take: of the machine, its control groups and its own limit."""
+    limits = [_of_machine(), *_of_control_groups(), *_of_process()]
     return max(0, min(limits))
 
 
@@ -76,13 +79,26 @@ def _of_machine() -> int:
     raise AssertionError("/proc/meminfo has no MemAvailable")
 
 
-def _of_control_group() -> list[int]:
-    group = Path("/sys/fs/cgroup")
+def _of_control_groups() -> Iterator[int]:
+    """For each group with a limit, from this process's own up to the root. Files kept in memory make room."""
+    for group in _groups():
+        try:
+            limit = int((group / "memory.max").read_text())
+            used = int((group / "memory.current").read_text())
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            yield limit - used + int(stat["inactive_file"]) + int(stat["active_file"])
+        except (OSError, ValueError, KeyError):
+            continue  # no limit here ("max"), or no control groups of version 2
+
+
+def _groups() -> Iterator[Path]:
+    """Folders of the control groups that this process is in; in a container the root stands for its own."""
     try:
-        limit = (group / "memory.max").read_text().strip()
-        return [] if limit == "max" else [int(limit) - int((group / "memory.current").read_text())]
-    except (OSError, ValueError):
-        return []  # no control group of version 2 limits this process
+        own = Path("/proc/self/cgroup").read_text().rpartition("::/")[2].strip()
+    except OSError:
+        own = ""
+    for group in (Path(own), *Path(own).parents):
+        yield _CONTROL_GROUPS / group
 
 
 def _of_process() -> list[int]:

@@ -64,11 +64,12 @@ class Proof:
         return a, b, c
 
 
-def split_proofs(data: bytes) -> list[Proof]:
+def split_proofs(data: bytes, *, where: str = "proof") -> list[Proof]:
     """The proofs of partitions 0, 1, ... Raises InputError unless there are n x 192 bytes, n > 0."""
     if not data or len(data) % PROOF_BYTES:
         raise InputError(
             f"{len(data)} bytes are no sequence of proofs of {PROOF_BYTES} bytes",
+            where=where,
             next="give the proof exactly as it was written, raw or as its hexadecimal digits",
         )
     return [Proof.from_bytes(data[start : start + PROOF_BYTES]) for start in range(0, len(data), PROOF_BYTES)]

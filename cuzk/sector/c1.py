@@ -10,6 +10,8 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +37,15 @@ from cuzk.sector.inputs import C1, COLUMN_NAMES, Bytes, Counts, Labelings, Parti
 from cuzk.sector.registered_proof import RegisteredProof, registered_proof
 from cuzk.sector.shape import BASE_ARITY, DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, NODE_BYTES, SectorShape
 
+_PIECE_BYTES = 1 << 24  # a read takes as much memory as it might give
+
 
 def read_c1(path: Path, *, registered: RegisteredProof | None = None) -> C1:
     """The Commit 1 output in a file. Raises InputError; `registered` as for `parse_c1`."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_DOCUMENT_BYTES + 1)
+            pieces = iter(partial(file.read, _PIECE_BYTES), b"")
+            data = b"".join(islice(pieces, LARGEST_DOCUMENT_BYTES // _PIECE_BYTES + 1))
     except OSError as error:
         what = f"the file cannot be read: {error.strerror or error}"
         raise InputError(what, where=str(path), next="check the path and its permissions") from error

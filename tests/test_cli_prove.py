@@ -1,0 +1,124 @@
+"""`cuzk prove`, `verify` and `params verify` on a real sector: what they print, write and leave behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import cuzk
+from cuzk import cli, view
+from cuzk.api import ProveResult, Timings
+from cuzk.errors import ProofError
+
+POREP = Path(__file__).parent / "vectors" / "porep"
+CASE = json.loads((POREP / "vectors.json").read_text())["cases"][1]
+C1 = str(POREP / CASE["file"])
+PROOF = bytes.fromhex(CASE["proof_r13_s17"])
+BLOCK = re.compile(
+    r"\n=== Proof Result ===\n"
+    r"status:    COMPLETED\n"
+    r"job_id:    [0-9a-f]{16}\n"
+    r"timings:   total=\d+ ms \(queue=0 ms, srs=\d+ ms, synth=\d+ ms, gpu=\d+ ms\)\n"
+    r"wall time: \d+ ms\n"
+    r"proof:     192 bytes \(hex: ([0-9a-f]{384})\)\n"
+    r"written:   (.*)\n"
+)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+
+
+def test_prove_prints_the_result_block_and_writes_the_proof(sector_params: Path, home_of_old: Path) -> None:
+    out = home_of_old / "proof.bin"
+    out.write_bytes(b"an older proof")
+    result = run("prove", C1, "--params", sector_params, "--out", out, "--insecure-rs", "13,0x11")
+    assert result.exit_code == 0, result.stderr
+    block = BLOCK.fullmatch(result.stdout)
+    assert block is not None, result.stdout
+    assert block.groups() == (PROOF.hex(), str(out))
+    assert out.read_bytes() == PROOF
+    assert [path.name for path in home_of_old.glob("*.bin*")] == ["proof.bin"]
+    assert "warning: INSECURE: the randomness of this proof is fixed" in result.stderr
+    assert "no network accepts such proofs" in result.stderr
+    for stage in ("read", "check", "witness", "rows", "transforms", "sum h", "sum b_g2", "verify"):
+        assert re.search(rf"^{stage}: \d", result.stderr, flags=re.M), stage
+
+
+def test_verify_says_yes_in_a_line(sector_params: Path, home_of_old: Path) -> None:
+    proof = home_of_old / "proof"
+    proof.write_bytes(PROOF)
+    result = run("verify", C1, proof, "--params", sector_params)
+    assert result.exit_code == 0
+    assert re.fullmatch(r"verified:  1 partition\(s\) in \d+ ms\n", result.stdout)
+    facts = json.loads(run("verify", C1, proof, "--params", sector_params, "--json").stdout)
+    assert facts.items() >= {"verified": True, "partitions": 1}.items()
+
+
+def test_verify_says_no_with_exit_code_3(sector_params: Path, home_of_old: Path) -> None:
+    proof = home_of_old / "proof"
+    proof.write_bytes(PROOF)
+    result = run("verify", POREP / "2k-zero.json", proof, "--params", sector_params)
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    assert "error: the proof does not hold" in result.stderr
+    assert "where: partition 0" in result.stderr and "next:" in result.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"no proof", PROOF[:-1], PROOF.hex().encode()[:-1], PROOF + b"\n"])
+def test_verify_of_what_is_no_proof_ends_with_1_and_names_the_file(
+    content: bytes, sector_params: Path, home_of_old: Path
+) -> None:
+    proof = home_of_old / "proof.bin"
+    proof.write_bytes(content)
+    result = run("verify", C1, proof, "--params", sector_params)
+    assert result.exit_code == 1
+    assert "no sequence of proofs" in result.stderr and "proof.bin" in result.stderr
+
+
+def test_a_proof_that_fails_its_check_is_never_written(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> ProveResult:
+        raise ProofError("the proof does not verify and was thrown away", where="partition 0")
+
+    monkeypatch.setattr(cuzk, "prove", failing, raising=False)
+    out = own_home / "proof.bin"
+    result = run("prove", C1, "--out", out)
+    assert result.exit_code == 3
+    assert result.stdout == "" and not out.exists()
+
+
+def test_the_block_of_many_partitions_shows_the_first_half_of_256_bytes() -> None:
+    timings = Timings(total_ms=5, queue_ms=0, srs_ms=1, synth_ms=2, gpu_ms=2)
+    result = ProveResult(
+        status="COMPLETED",
+        job_id="0123456789abcdef",
+        proof=bytes(range(192)) * 10,
+        partitions=tuple(range(10)),
+        timings=timings,
+        wall_ms=6,
+    )
+    assert view.proof_block(result) == (
+        "\n=== Proof Result ===\n"
+        "status:    COMPLETED\n"
+        "job_id:    0123456789abcdef\n"
+        "timings:   total=5 ms (queue=0 ms, srs=1 ms, synth=2 ms, gpu=2 ms)\n"
+        "wall time: 6 ms\n"
+        f"proof:     1920 bytes (hex: {bytes(range(128)).hex()}...)"
+    )
+
+
+def test_params_verify_checks_every_point_and_remembers_it(sector_params: Path, own_home: Path) -> None:
+    result = run("params", "verify", "--sector-size", "2KiB", "--params", sector_params)
+    assert result.exit_code == 0, result.stderr
+    [params] = sector_params.glob("*.params")
+    assert result.stdout == f"checked: {params}\n"
+    for section in ("h", "l", "a", "b_g1", "b_g2"):
+        assert f"points {section}:" in result.stderr
+    record = json.loads((own_home / "cache" / "cuzk" / "checked-parameters.json").read_text())
+    assert record["files"][str(params)]["points_checked"] is True
