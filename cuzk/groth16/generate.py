@@ -15,8 +15,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +32,14 @@ from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.groth16.writer import ParameterWriter, prepare_folder
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fixed_base import FixedBase
 from cuzk.kernels.fr_vector import Vector, combine, from_integers, powers
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.ntt import intt
-from cuzk.kernels.points import encoded_bytes
+
+if TYPE_CHECKING:
+    from cuzk.kernels.device.cuda import CudaDevice
 
 _CHUNK = 1 << 17  # points between two writes: 12.6 MB of G1, 0.1 s of work
 
@@ -74,6 +79,7 @@ def generate(
     circuit: Circuit,
     trapdoors: Trapdoors,
     *,
+    card: CudaDevice | None = None,
     folder: Path,
     stem: str,
     sector_bytes: int,
@@ -82,6 +88,7 @@ def generate(
 ) -> Path:
     """Write `stem`.params, .vk, .meta and the development mark into `folder`; the path of .params.
 
+    card   computes the points; without one, `device` does, which computes the scalars in either case
     given  whether the user chose the trapdoors: then the mark may hold them; random ones are forgotten
     Raises ResourceError when the disk has no room, UsageError when tau is a root of the domain.
     """
@@ -89,25 +96,30 @@ def generate(
     prepare_folder(folder, counts)
     with stage(on_event, "values at tau"):
         values = _ValuesAtTau.of(device, circuit, trapdoors)
-    with stage(on_event, "fixed-base table of G1"):
-        g1 = FixedBase(device, device.g1, len(values.l) + values.m)
-    key = _verifying_key(g1, values, trapdoors)
-    writer = ParameterWriter(
-        folder,
-        stem,
-        key,
-        counts,
-        sector_bytes=sector_bytes,
-        given_trapdoors=asdict(trapdoors) if given else None,
-    )
-    with writer, _Sections(writer, on_event) as sections:
-        sections.write("h", g1, counts.h, values.h_chunks(device))
-        sections.write("l", g1, counts.l, _chunks(values.l))
-        sections.write("a", g1, counts.a, _chunks(values.a))
-        sections.write("b_g1", g1, counts.b, _chunks(values.b))
-        del g1
-        g2 = FixedBase(device, device.g2, counts.b)
-        sections.write("b_g2", g2, counts.b, _chunks(values.b))
+    with ExitStack() as opened:
+        with stage(on_event, "fixed-base table of G1"):
+            g1 = opened.enter_context(closing(_multiples(device, card, 1, len(values.l) + values.m)))
+        with closing(_multiples(device, card, 2, 3)) as g2:
+            key = _verifying_key(g1, g2, values, trapdoors)
+        writer = opened.enter_context(
+            ParameterWriter(
+                folder,
+                stem,
+                key,
+                counts,
+                sector_bytes=sector_bytes,
+                given_trapdoors=asdict(trapdoors) if given else None,
+            )
+        )
+        with _Sections(writer, g1, on_event) as sections:
+            sections.write("h", counts.h, values.h_chunks(device))
+            sections.write("l", counts.l, _chunks(values.l))
+            sections.write("a", counts.a, _chunks(values.a))
+            sections.write("b_g1", counts.b, _chunks(values.b))
+        g1.close()  # the other table finds its memory free
+        g2 = opened.enter_context(closing(_multiples(device, card, 2, counts.b)))
+        with _Sections(writer, g2, on_event) as sections:
+            sections.write("b_g2", counts.b, _chunks(values.b))
     return writer.path
 
 
@@ -165,19 +177,31 @@ def _chunks(values: Vector) -> Iterator[Vector]:
         yield values[begin : begin + _CHUNK]
 
 
-def _points(base: FixedBase, scalars: Vector) -> NDArray[np.uint8]:
-    encoded = np.empty((len(scalars), encoded_bytes(base.form)), np.uint8)
-    base.encode(scalars, encoded)
-    return encoded
+class _Multiples(Protocol):
+    """Multiples of a group's generator: `FixedBase`, or `GpuFixedBase`."""
+
+    def encoded(self, scalars: Vector) -> NDArray[np.uint8]:
+        """Encodings of scalars[i] * G, at most `_CHUNK`; they hold until the call after the next."""
+
+    def close(self) -> None:
+        """Give back the memory, that of encodings too."""
 
 
-def _verifying_key(g1: FixedBase, values: _ValuesAtTau, trapdoors: Trapdoors) -> VerifyingKey:
+def _multiples(device: CpuDevice, card: CudaDevice | None, group: int, count: int) -> _Multiples:
+    """For `count` scalars in all, in G1 or G2."""
+    if card is None:
+        return FixedBase(device, device.g1 if group == 1 else device.g2, count)
+    from cuzk.kernels.fixed_base_gpu import GpuFixedBase  # needs numba-cuda
+
+    return GpuFixedBase(card, FQ_GPU if group == 1 else FQ2_GPU, count, min(count, _CHUNK))
+
+
+def _verifying_key(
+    g1: _Multiples, g2: _Multiples, values: _ValuesAtTau, trapdoors: Trapdoors
+) -> VerifyingKey:
     alpha, beta, gamma, delta, _ = astuple(trapdoors)
-    in_g1 = [p.tobytes() for p in _points(g1, from_integers([alpha, beta, delta]))]
-    in_g2 = [
-        p.tobytes()
-        for p in _points(FixedBase(g1.device, g1.device.g2, 3), from_integers([beta, gamma, delta]))
-    ]
+    in_g1 = [p.tobytes() for p in g1.encoded(from_integers([alpha, beta, delta]))]
+    in_g2 = [p.tobytes() for p in g2.encoded(from_integers([beta, gamma, delta]))]
     return VerifyingKey(
         alpha_g1=in_g1[0],
         beta_g1=in_g1[1],
@@ -185,15 +209,18 @@ def _verifying_key(g1: FixedBase, values: _ValuesAtTau, trapdoors: Trapdoors) ->
         gamma_g2=in_g2[1],
         delta_g1=in_g1[2],
         delta_g2=in_g2[2],
-        ic=tuple(p.tobytes() for p in _points(g1, values.ic)),
+        ic=tuple(p.tobytes() for p in g1.encoded(values.ic)),
     )
 
 
 class _Sections:
-    """Computes the chunks of each section while another thread writes the one before."""
+    """Computes the chunks of each section of a group while another thread writes the one before.
 
-    def __init__(self, writer: ParameterWriter, on_event: OnEvent) -> None:
-        self._writer, self._on_event = writer, on_event
+    On exit nothing is being written any more: the memory of the points may go.
+    """
+
+    def __init__(self, writer: ParameterWriter, multiples: _Multiples, on_event: OnEvent) -> None:
+        self._writer, self._multiples, self._on_event = writer, multiples, on_event
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future[None] | None = None
 
@@ -207,11 +234,11 @@ class _Sections:
         finally:
             self._thread.shutdown(wait=True)
 
-    def write(self, section: SectionName, base: FixedBase, total: int, chunks: Iterator[Vector]) -> None:
+    def write(self, section: SectionName, total: int, chunks: Iterator[Vector]) -> None:
         with stage(self._on_event, f"points {section}", total=total, unit="points") as progress:
             done = 0
             for scalars in chunks:
-                encoded = _points(base, scalars)
+                encoded = self._multiples.encoded(scalars)
                 self._finish_pending()
                 self._pending = self._thread.submit(self._writer.write, section, encoded)
                 done += len(scalars)

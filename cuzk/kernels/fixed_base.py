@@ -142,6 +142,10 @@ class FixedBase:
         finally:
             self._free.put(work)
 
+    def close(self) -> None:
+        """Let the table go."""
+        self._rows = aligned_empty(0, 2 * self.form.words)
+
 
 class _WorkingSet:
     """What one thread needs for a batch: its rows in the table's array, codes, products."""

@@ -1,4 +1,4 @@
-"""Multiples of one point by many scalars on the GPU: the table and the batches of `fixed_base`, in few launches.
+"""Multiples of one point by many scalars on the GPU: table and batches of `fixed_base`, in few launches.
 
 Symbols    as in `fixed_base`: c bits a window, W windows, offsets O_w of sum zero
 Table      row d*W + w = d * 2^(c*w) * G + O_w; behind its W * 2^c rows the doublings 2^(c*w + j) * G, W*c
@@ -12,7 +12,7 @@ Twin       `fixed_base` on the CPU, `curve.multiply`.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -79,9 +79,9 @@ def _digit(scalars, i, window, bits):  # type: ignore[no-untyped-def]
     return np.int64(value & ((np.uint64(1) << np.uint64(bits)) - np.uint64(1)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def encode_kernel(form: Form) -> CudaKernel:
-    """encoded[i] := point i in the bytes of a parameter file, i < count. identities[0] := 1 if one is (0, 0)."""
+    """encoded[i] := point i as a parameter file has it, i < count; identities[0] := 1 if one is (0, 0)."""
     half = encoded_bytes(form) // 2
 
     @cuda_jit(_U32, _U32, types.int64, _U8, _U32, launch_bounds=(THREADS,))
@@ -147,7 +147,7 @@ class GpuFixedBase:
         )  # fmt: skip
 
     def _round(self, number: int) -> Any:
-        """Sum i += a row of the table. In place: a pair reads its own row of the sums only, and writes it last."""
+        """Sum i += a row of the table, in place: a pair reads no other sum, and writes its own last."""
         pairs = self._at["pairs"].rows(number * self._most, (number + 1) * self._most)
         return self._adder("sums", self._points, pairs, self._bits)
 
@@ -175,7 +175,7 @@ class GpuFixedBase:
             self.device.upload(np.ascontiguousarray(axis), into=into)
 
     def encoded(self, scalars: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        """The uncompressed encodings of scalars[i] * G, in pinned memory; they hold until the call after the next.
+        """Uncompressed encodings of scalars[i] * G, in pinned memory: they hold until the call after the next.
 
         scalars  (n, 4) uint64, canonical, none of them 0, n at most `most`
         """
