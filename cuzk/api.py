@@ -18,22 +18,21 @@ from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
 from cuzk.groth16.checked import CheckedFiles
 from cuzk.groth16.locate import Found, find_parameters, find_verifying_key
 from cuzk.groth16.manifest import entry_of
-from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import ParameterFile, open_parameters
-from cuzk.groth16.point_rows import PointRows
 from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
-from cuzk.groth16.prove import Randomizers, transform_words
+from cuzk.groth16.prove import Randomizers
 from cuzk.groth16.prove import prove as prove_partition
 from cuzk.groth16.qap import point_counts
+from cuzk.groth16.target import Target
+from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.verify import Verifier
-from cuzk.kernels.device.choose import choose_device
-from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.device.choose import Choice, choose
 from cuzk.kernels.modulus import FR
 from cuzk.sector.c1 import parse_c1, read_c1
 from cuzk.sector.check import check_partition, check_statement
 from cuzk.sector.inputs import C1
 from cuzk.sector.public_inputs import public_inputs
-from cuzk.warm_up import TO_CHECK, TO_PROVE, warm_up
+from cuzk.warm_up import TO_CHECK, TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
 
 Source = str | os.PathLike[str] | bytes
 _MEMORY_ORIGIN = "the given bytes"
@@ -85,14 +84,16 @@ def prove(
 
     source       path, or content, of lotus-bench's c1.json or of the document inside, gzipped or not
     params       folder that is searched first for Groth16 parameters
-    device       auto, cpu, cpu:ifma, cpu:scalar
+    device       auto, cpu, cpu:ifma, cpu:scalar, cuda:N, a PCI id or a UUID; auto is a GPU if there is one
     insecure_rs  fixes r and s of every proof: for tests, it breaks zero knowledge
     Raises InputError, ParameterError, ResourceError, DeviceError, UsageError; ProofError if a proof fails its
     check.
     """
     clock = _Clock(on_event)
     on_event = clock.hear
-    machine = _device(device, threads, on_event)
+    choice = choose(device, threads)
+    if choice.why:
+        on_event(Notice(level="info", text=choice.why))
     with stage(on_event, "read"):
         c1 = _read(source)
         check_statement(c1)
@@ -103,22 +104,20 @@ def prove(
         found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
         parameters = open_parameters(found.path)
     _warn_of_development(found, on_event)
-    warm_up(machine, TO_CHECK, on_event)
+    warm_up(choice.host, TO_CHECK, on_event)
     with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
         for done, k in enumerate(chosen, start=1):
-            check_partition(c1, c1.partitions[k], machine)
+            check_partition(c1, c1.partitions[k], choice.host)
             progress(done, len(chosen))
-    MemoryPlan.of(machine, parameters.counts).require(available_memory())
-    warm_up(machine, TO_PROVE, on_event)
-    with _first_use(machine, found, parameters, on_event) as points:
-        points.arena.touch_ahead(transform_words(parameters.counts))
+    with _first_use(choice, found, parameters, on_event) as target:
+        target.require_memory()
+        _compile_ahead(choice, parameters, on_event)
+        target.prepare()
         with stage(on_event, "circuit"):
             circuit = porep_circuit(c1.shape)
             parameters.require(point_counts(circuit))
         proofs = [
-            _prove_one(
-                machine, c1, k, circuit, parameters, points, insecure_rs, _labelled(on_event, k, chosen)
-            )
+            _prove_one(target, c1, k, circuit, parameters, insecure_rs, _labelled(on_event, k, chosen))
             for k in chosen
         ]
     return ProveResult(
@@ -133,9 +132,9 @@ def prove(
 
 @contextmanager
 def _first_use(
-    device: CpuDevice, found: Found, parameters: ParameterFile, on_event: OnEvent
-) -> Iterator[PointRows]:
-    """The points for the work inside `with`; at the file's first use they are checked, which is remembered.
+    choice: Choice, found: Found, parameters: ParameterFile, on_event: OnEvent
+) -> Iterator[Target]:
+    """The target of the work inside `with`; at the file's first use points are checked, which is remembered.
 
     What is published is known by its digest; of other files every point must be of order r.
     """
@@ -148,30 +147,49 @@ def _first_use(
     is_new = entry is None and not known.points_checked
     if is_new:
         on_event(Notice(level="info", text=f"first use of {found.path}: its points are checked, once"))
-    points = PointRows(device, parameters, check_subgroup=is_new)
-    yield points
-    if is_new and points.all_checked():
-        checked.points_are_good(found.path, as_of=known)
+    with _target(choice, parameters, check_subgroup=is_new) as target:
+        yield target
+        if is_new and target.all_checked():
+            checked.points_are_good(found.path, as_of=known)
+
+
+@contextmanager
+def _target(choice: Choice, parameters: ParameterFile, *, check_subgroup: bool) -> Iterator[Target]:
+    if choice.card is None:
+        yield CpuTarget(choice.host, parameters, check_subgroup=check_subgroup)
+        return
+    from cuzk.groth16.target_gpu import resident  # needs numba-cuda
+
+    with resident(choice.host, choice.card.uuid, parameters, check_subgroup=check_subgroup) as target:
+        yield target
+
+
+def _compile_ahead(choice: Choice, parameters: ParameterFile, on_event: OnEvent) -> None:
+    if choice.card is None:
+        warm_up(choice.host, TO_PROVE, on_event)
+        return
+    from cuzk.warm_up_gpu import warm_up_gpu
+
+    warm_up(choice.host, TO_PROVE_BESIDE_GPU, on_event)
+    warm_up_gpu(choice.host, choice.card, parameters.counts, on_event)
 
 
 def _prove_one(
-    device: CpuDevice,
+    target: Target,
     c1: C1,
     k: int,
     circuit: Circuit,
     parameters: ParameterFile,
-    points: PointRows,
     insecure_rs: tuple[int, int] | None,
     on_event: OnEvent,
 ) -> Proof:
     """The verified proof of partition k."""
     with stage(on_event, "witness"):
         public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-        assignment = assign(device, circuit, free_values(c1.shape, public, c1.partitions[k]))
+        assignment = assign(target.host, circuit, free_values(c1.shape, public, c1.partitions[k]))
     return prove_partition(
-        device,
+        target,
         parameters,
-        points,
         circuit,
         assignment,
         Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1]),
@@ -260,13 +278,6 @@ def _labelled(on_event: OnEvent, k: int, chosen: tuple[int, ...]) -> OnEvent:
     return lambda event: on_event(
         event if isinstance(event, Notice) else replace(event, name=f"partition {k}: {event.name}")
     )
-
-
-def _device(name: str, threads: int | None, on_event: OnEvent) -> CpuDevice:
-    device = choose_device(name, threads)
-    if name == "auto":
-        on_event(Notice(level="info", text=f"no GPU target in this version: computing on {device.name}"))
-    return device
 
 
 def _read(source: Source) -> C1:

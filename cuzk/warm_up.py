@@ -26,6 +26,7 @@ from cuzk.circuit.rows import evaluate_at, evaluate_rows
 from cuzk.circuit.witness import Assignment, FreeValues, assign
 from cuzk.events import Notice, OnEvent, stage
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
+from cuzk.kernels.field_type import FQ, FQ2
 from cuzk.kernels.fixed_base import FixedBase
 from cuzk.kernels.fr_vector import combine, from_integers, powers
 from cuzk.kernels.jit import cache_is_writable, compiled_folder
@@ -38,6 +39,7 @@ from cuzk.kernels.selected_sum import scratch_rows as bits_scratch_rows
 from cuzk.kernels.selected_sum import selected_sum
 from cuzk.kernels.subset_sums import random_subset_sums
 from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
+from cuzk.kernels.xyzz import horner
 
 _POINTS = 64
 _DOMAIN = 1 << 12
@@ -107,6 +109,12 @@ def _sums(device: CpuDevice, form_name: str) -> None:
     random_subset_sums(device, form, rows, _POINTS)
 
 
+def _single_points(device: CpuDevice) -> None:
+    """What a GPU leaves of its sums is folded by one-lane kernels."""
+    for form in (FQ, FQ2):
+        horner(form, np.zeros((1, 2 * form.words), np.uint64), np.zeros((1, 1), np.uint32))
+
+
 #: What can be compiled on its own, longest first, so that the processes end together.
 GROUPS: dict[str, Callable[[CpuDevice], object]] = {
     "sums in G2": lambda device: _sums(device, "g2"),
@@ -118,10 +126,12 @@ GROUPS: dict[str, Callable[[CpuDevice], object]] = {
     "transposed rows": _transposed_rows,
     "transforms": _transforms,
     "values": _values,
+    "single points": _single_points,
     "hashes": _hashes,
 }
 TO_CHECK = ("hashes",)
 TO_PROVE = ("sums in G2", "sums in G1", "witness", "rows", "transforms")
+TO_PROVE_BESIDE_GPU = ("witness", "rows", "single points")
 TO_GENERATE = ("multiples in G2", "multiples in G1", "transposed rows", "transforms", "values")
 TO_CHECK_POINTS = ("sums in G2", "sums in G1")
 
@@ -132,7 +142,12 @@ def warm_up(device: CpuDevice, groups: tuple[str, ...], on_event: OnEvent) -> No
     if not missing or not cache_is_writable():
         return
     with stage(on_event, "compile kernels (first start)", total=len(missing), unit="groups") as progress:
-        failed = _compile_in_processes(device, missing, progress)
+        serve = f"from cuzk.warm_up import serve; serve({device.lanes})"
+        failed = compile_in_processes(missing, device.threads, serve, progress)
+    report_failed(failed, on_event)
+
+
+def report_failed(failed: list[str], on_event: OnEvent) -> None:
     if failed:
         on_event(
             Notice(level="warning", text=f"not compiled ahead: {', '.join(failed)}; they compile when needed")
@@ -143,10 +158,13 @@ def _mark(device: CpuDevice, group: str) -> Path:
     return compiled_folder() / f"complete {device.name.replace(':', ' ')} {group}"
 
 
-def _compile_in_processes(
-    device: CpuDevice, names: list[str], progress: Callable[[int, int], None]
+def compile_in_processes(
+    names: list[str], processes: int, serve: str, progress: Callable[[int, int], None]
 ) -> list[str]:
-    """The names that could not be compiled."""
+    """The names that could not be compiled.
+
+    serve  a program for the processes: it reads names, line by line, and answers each when it is compiled
+    """
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
     for name in names:
         todo.put(name)
@@ -167,7 +185,7 @@ def _compile_in_processes(
                     progress(len(done), len(names))
 
     with ExitStack() as stack:
-        children = [stack.enter_context(_compiler(device)) for _ in range(min(device.threads, len(names)))]
+        children = [stack.enter_context(_compiler(serve)) for _ in range(min(processes, len(names)))]
         drivers = [threading.Thread(target=drive, args=(child,), daemon=True) for child in children]
         for driver in drivers:
             driver.start()
@@ -177,12 +195,10 @@ def _compile_in_processes(
 
 
 @contextmanager
-def _compiler(device: CpuDevice) -> Iterator[subprocess.Popen[str]]:
+def _compiler(serve: str) -> Iterator[subprocess.Popen[str]]:
     """A process that compiles with this package into this process's folder, and ends with the `with`."""
     package_parent = str(Path(__file__).parents[1])
-    code = (
-        f"import sys; sys.path[0] = {package_parent!r}; from cuzk.warm_up import serve; serve({device.lanes})"
-    )
+    code = f"import sys; sys.path[0] = {package_parent!r}; {serve}"
     child = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", code],
         stdin=subprocess.PIPE,

@@ -20,6 +20,7 @@ _WORD_BYTES = 8
 _INDEX_BYTES_A_POINT = 4
 _WITNESS_BYTES_A_VARIABLE = 2  # a byte for a bit, and 32 for each of the few that are none
 _PROCESS_BYTES = 400 << 20  # interpreter, compiler and compiled kernels, measured
+_DRIVER_BYTES = 600 << 20  # what CUDA's driver takes of the host for one card
 
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
@@ -46,6 +47,16 @@ class MemoryPlan:
             witness=counts.l * _WITNESS_BYTES_A_VARIABLE,
             transforms=4 * _SCALAR_BYTES * m,
             sums=(_SCALAR_BYTES + _INDEX_BYTES_A_POINT) * m + rows,
+        )
+
+    @classmethod
+    def beside_a_gpu(cls, counts: PointCounts) -> MemoryPlan:
+        """The host's part of the same when transforms and sums are a GPU's: pinned memory for two vectors."""
+        return cls(
+            process=_PROCESS_BYTES + _DRIVER_BYTES,
+            witness=counts.l * _WITNESS_BYTES_A_VARIABLE,
+            transforms=2 * _SCALAR_BYTES * (counts.h + 1),
+            sums=0,
         )
 
     @property

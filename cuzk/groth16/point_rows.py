@@ -11,16 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.errors import ParameterError
-from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
-from cuzk.groth16.verifying_key import NEXT
+from cuzk.groth16.target import bad_point, require_subgroup
 from cuzk.kernels.device.cpu import Arena, CpuDevice
 from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
-from cuzk.kernels.points import decode_points, padded
+from cuzk.kernels.points import BadPoint, decode_points, padded
 from cuzk.kernels.subset_sums import random_subset_sums
 from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
-
 
 SLICE = 1 << 21
 """Points that lie decoded at once: 268 MB in G1. Of h at 2^22, a second slice costs 3 % of its sum in buckets."""
@@ -63,26 +60,9 @@ class PointRows:
         (rows,) = self.arena.take((padded(len(encoded)) + spare, 2 * form.words))
         bad = decode_points(self._device, form, encoded, rows)
         if bad is not None:
-            raise ParameterError(
-                f"the point {bad.reason}",
-                where=f"{self._parameters.path}: {section}[{part.start + bad.index}]",
-                next=NEXT,
-            )
+            raise bad_point(self._parameters, section, BadPoint(part.start + bad.index, bad.reason))
         if self._check_subgroup and (section, part.start) not in self._checked:
-            self._require_subgroup(section, form, rows, len(encoded))
+            sums = random_subset_sums(self._device, form, rows, len(encoded))
+            require_subgroup(self._parameters, section, sums)
             self._checked.add((section, part.start))
         return rows
-
-    def _require_subgroup(
-        self, section: SectionName, form: Any, rows: NDArray[np.uint64], count: int
-    ) -> None:
-        of_coordinates = g1_of_coordinates if form.degree == 1 else g2_of_coordinates
-        for point in random_subset_sums(self._device, form, rows, count):
-            try:
-                of_coordinates(point)
-            except PointError as error:
-                raise ParameterError(
-                    "a point is on the curve, but outside the subgroup of order r",
-                    where=f"{self._parameters.path}: {section}",
-                    next=NEXT,
-                ) from error

@@ -5,22 +5,18 @@
     C = sum z_j l_j (aux) + sum h_i H_i + s A + r B' - r s delta                   in G1
 
 1 rows      a = A.z, b = B.z; c is their product                     `circuit.rows`
-2 quotient  the coefficients h_i of (a b - c) / (X^m - 1)            six transforms, `ntt.quotient`
-3 sums      H over full scalars; L, A, B mostly over bits            `msm`, `selected_sum`
+2 quotient  the coefficients h_i of (a b - c) / (X^m - 1)            six transforms
+3 sums      H over full scalars; L, A, B mostly over bits            `query`
 4 assemble  with r, s from the operating system, encode, verify
-Memory      one arena serves the transforms and the point rows of all sums, slice by slice, in turn.
+Quotient and sums are computed by a `target`: the CPU or a GPU.
 Source      [Groth16] eprint 2016/260, section 3.2; bellperson, groth16/prover/native.rs.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
@@ -28,20 +24,15 @@ from cuzk.circuit.rows import evaluate_rows
 from cuzk.circuit.witness import Assignment
 from cuzk.errors import ProofError
 from cuzk.events import OnEvent, ignore, stage
-from cuzk.groth16.encoding import decode_g1, decode_g2, g1_of_coordinates, g2_of_coordinates
-from cuzk.groth16.parameters import ParameterFile, PointCounts, SectionName
-from cuzk.groth16.point_rows import PointRows, slices
+from cuzk.groth16.encoding import decode_g1, decode_g2
+from cuzk.groth16.parameters import ParameterFile, SectionName
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.qap import domain_log2
+from cuzk.groth16.query import selections
+from cuzk.groth16.target import Pending, Target
 from cuzk.groth16.verify import Verifier
-from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.msm import msm
-from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
-from cuzk.kernels.ntt import quotient
-from cuzk.kernels.selected_sum import mostly_bits_sum
-from cuzk.kernels.selected_sum import scratch_rows as bits_scratch_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,45 +47,6 @@ class Randomizers:
         return cls(r=secrets.randbelow(FR.p), s=secrets.randbelow(FR.p))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Query:
-    """What multiplies the points of one section: bits for most of them, full scalars for a few.
-
-    bits          (n,) uint8, 0 where the scalar is full
-    full_index    (k,) uint32, ascending
-    full_scalars  (k, 4) uint64, canonical
-    """
-
-    bits: NDArray[np.uint8]
-    full_index: NDArray[np.uint32]
-    full_scalars: Vector
-
-    def part(self, part: slice) -> Query:
-        """The query of a slice of the points."""
-        first, last = np.searchsorted(self.full_index, [part.start, part.stop])
-        return Query(
-            bits=self.bits[part],
-            full_index=self.full_index[first:last] - np.uint32(part.start),
-            full_scalars=self.full_scalars[first:last],
-        )
-
-
-def query(
-    circuit: Circuit, assignment: Assignment, inputs: NDArray[np.bool_], aux: NDArray[np.bool_]
-) -> Query:
-    """The scalars of a section that has points for these inputs, then for these aux variables."""
-    chosen_inputs = assignment.inputs[inputs]
-    full_chosen = aux[circuit.full_aux]
-    place_of_aux = np.cumsum(aux) - 1 + len(chosen_inputs)
-    return Query(
-        bits=np.concatenate([np.zeros(len(chosen_inputs), np.uint8), assignment.bits[aux]]),
-        full_index=np.concatenate(
-            [np.arange(len(chosen_inputs)), place_of_aux[circuit.full_aux[full_chosen]]]
-        ).astype(np.uint32),
-        full_scalars=np.concatenate([chosen_inputs, assignment.full[full_chosen]]),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
     """The five sums of a proof, before randomisation."""
@@ -106,15 +58,9 @@ class Sums:
     b_g2: G2Point
 
 
-def transform_words(counts: PointCounts) -> int:
-    """uint64 of the arena that rows and transforms use: three vectors of the domain."""
-    return 3 * (counts.h + 1) * 4
-
-
 def prove(
-    device: CpuDevice,
+    target: Target,
     parameters: ParameterFile,
-    points: PointRows,
     circuit: Circuit,
     assignment: Assignment,
     randomizers: Randomizers,
@@ -125,20 +71,24 @@ def prove(
 ) -> Proof:
     """The verified proof of one partition.
 
-    points         decodes the sections of `parameters`; checks them at their first use
+    target         of the same parameters; it checks their points at the first use
     public_inputs  (n, 4) without ONE, from the statement, not the assignment: what a verifier will use
     Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned.
     """
     with stage(on_event, "rows"):
-        m = 1 << domain_log2(circuit)
-        a = aligned_empty(m, 4)
-        b, *scratch = points.arena.take((m, 4), (m, 4), (m, 4))
-        evaluate_rows(device, circuit, assignment, out=(a, b))
+        over_variables = begin_sums(target, circuit, assignment)
+        a, b = target.row_vectors(1 << domain_log2(circuit))
+        evaluate_rows(target.host, circuit, assignment, out=(a, b))
     with stage(on_event, "transforms"):
-        h = quotient(device, a, b, scratch=scratch)
-    sums = _sums(device, points, circuit, assignment, h, on_event)
+        h = target.quotient(a, b)
+    with stage(on_event, "sum h", total=parameters.counts.h, unit="points") as progress:
+        sums = {"h": target.sum_of_h(h, progress)}
+    for section, pending in over_variables.items():
+        total = parameters.counts.of(section)
+        with stage(on_event, f"sum {section}", total=total, unit="points") as progress:
+            sums[section] = pending(progress)
     with stage(on_event, "verify"):
-        proof = assemble(parameters, sums, randomizers)
+        proof = assemble(parameters, Sums(**sums), randomizers)
         if not Verifier(parameters.key).verify_partition(public_inputs, proof):
             raise ProofError(
                 "the proof does not verify and was thrown away",
@@ -149,51 +99,16 @@ def prove(
     return proof
 
 
-def _sums(
-    device: CpuDevice,
-    points: PointRows,
-    circuit: Circuit,
-    assignment: Assignment,
-    h: Vector,
-    on_event: OnEvent,
-) -> Sums:
-    all_inputs, no_inputs = np.ones(circuit.num_inputs, bool), np.zeros(circuit.num_inputs, bool)
-    all_aux = np.ones(circuit.num_aux, bool)
-    b_inputs = circuit.occurs(1)[: circuit.num_inputs]
-    l_query = query(circuit, assignment, no_inputs, all_aux)
-    a_query = query(circuit, assignment, all_inputs, circuit.a_aux_density)
-    b_query = query(circuit, assignment, b_inputs, circuit.b_aux_density)
-
-    def over_slices(section: SectionName, form: Any, count: int, sum_of: Callable[[slice], Any]) -> Any:
-        total: Any = G1Point.identity() if form.degree == 1 else G2Point.identity()
-        of_coordinates = g1_of_coordinates if form.degree == 1 else g2_of_coordinates
-        with stage(on_event, f"sum {section}", total=count, unit="points") as progress:
-            for part in slices(count):
-                total += of_coordinates(sum_of(part))
-                progress(part.stop, count)
-        return total
-
-    def over_scalars(part: slice) -> Any:
-        spare = msm_scratch_rows(device, device.g1, part.stop - part.start)
-        return msm(device, device.g1, points.decoded("h", device.g1, part, spare), h[part])
-
-    def over_bits(section: SectionName, form: Any, whole: Query) -> Any:
-        def sum_of(part: slice) -> Any:
-            q = whole.part(part)
-            rows = points.decoded(
-                section, form, part, bits_scratch_rows(device, form, len(q.bits), len(q.full_index))
-            )
-            return mostly_bits_sum(device, form, rows, q.bits, q.full_index, q.full_scalars)
-
-        return over_slices(section, form, len(whole.bits), sum_of)
-
-    return Sums(
-        h=over_slices("h", device.g1, len(h), over_scalars),
-        l=over_bits("l", device.g1, l_query),
-        a=over_bits("a", device.g1, a_query),
-        b_g1=over_bits("b_g1", device.g1, b_query),
-        b_g2=over_bits("b_g2", device.g2, b_query),
-    )
+def begin_sums(target: Target, circuit: Circuit, assignment: Assignment) -> dict[SectionName, Pending]:
+    """L, A and B, which need no quotient: a target that is not the CPU computes them beside the rows."""
+    of = selections(circuit)
+    a, b = of.a.query(assignment), of.b.query(assignment)
+    return {
+        "l": target.sum_over("l", of.l.query(assignment)),
+        "a": target.sum_over("a", a),
+        "b_g1": target.sum_over("b_g1", b),
+        "b_g2": target.sum_over("b_g2", b),
+    }
 
 
 def assemble(parameters: ParameterFile, sums: Sums, randomizers: Randomizers) -> Proof:

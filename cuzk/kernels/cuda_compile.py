@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -71,6 +72,7 @@ def compiler_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
+@lru_cache(maxsize=1)
 def toolchain() -> dict[str, str]:
     """Versions of the packages that decide what code comes out; a toolkit of the system has no package."""
     found = {}

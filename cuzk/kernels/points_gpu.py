@@ -8,7 +8,7 @@ Twin       `points`: the same encoding, checks and errors on the CPU.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field import is_below_p, is_zero, load, mask_bits, sqr, store, to_mont
 from cuzk.kernels.field_memory import load_encoded
 from cuzk.kernels.gpu_ops import atomic_max
@@ -60,7 +59,7 @@ def row_of(i, low, middle, high):  # type: ignore[no-untyped-def]
     return row | i >> (low + middle)
 
 
-@lru_cache(maxsize=None)
+@cache
 def decode_kernel(form: Form) -> CudaKernel:
     """Points first..first+count of a section of `total`, decoded into their rows.
 
@@ -90,7 +89,7 @@ def decode_kernel(form: Form) -> CudaKernel:
     return decode_points
 
 
-@lru_cache(maxsize=None)
+@cache
 def gather_kernel(form: Form) -> CudaKernel:
     """Row j of out = row index[j] of points, j < count."""
 

@@ -18,9 +18,9 @@ from cuzk.errors import ProofError
 from cuzk.events import Event
 from cuzk.groth16.generate import Trapdoors, generate
 from cuzk.groth16.parameters import open_parameters
-from cuzk.groth16.point_rows import PointRows
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
@@ -56,10 +56,8 @@ def prove_toy(
     where: str = "partition 0",
 ) -> Proof:
     parameters = open_parameters(params)
-    points = PointRows(device, parameters, check_subgroup=True)
-    return prove(
-        device, parameters, points, toy, assignment, randomizers, public_inputs=public_inputs, where=where
-    )
+    target = CpuTarget(device, parameters, check_subgroup=True)
+    return prove(target, parameters, toy, assignment, randomizers, public_inputs=public_inputs, where=where)
 
 
 def holds(params: Path, proof: Proof, public_inputs: np.ndarray = PUBLIC_INPUTS) -> bool:
@@ -150,20 +148,18 @@ def test_parameters_of_other_trapdoors_in_one_section_give_an_error_and_no_proof
     swapped = parameters.h.copy()
     swapped[[0, 1]] = swapped[[1, 0]]
     damaged = replace(parameters, h=swapped)
-    points = PointRows(device, damaged, check_subgroup=True)
+    target = CpuTarget(device, damaged, check_subgroup=True)
     with pytest.raises(ProofError):
-        prove(device, damaged, points, toy, assignment, Randomizers.fresh(), public_inputs=PUBLIC_INPUTS)
+        prove(target, damaged, toy, assignment, Randomizers.fresh(), public_inputs=PUBLIC_INPUTS)
 
 
 def test_stages_are_told_in_the_order_of_the_work(
     device: CpuDevice, toy: Circuit, toy_params: Path, assignment: Assignment
 ) -> None:
     parameters, events = open_parameters(toy_params), list[Event]()
-    points = PointRows(device, parameters, check_subgroup=False)
     prove(
-        device,
+        CpuTarget(device, parameters, check_subgroup=False),
         parameters,
-        points,
         toy,
         assignment,
         Randomizers.fresh(),

@@ -1,32 +1,76 @@
 """From what a user writes after --device to a device, or a plain no: nothing is swapped for something else.
 
-auto, cpu             the CPU with the kernels that suit it
+auto                  the first GPU if there is one that can be used, else the CPU; it says which, and why
+cpu                   the CPU with the kernels that suit it
 cpu:ifma              the CPU with eight-lane kernels, or an error
 cpu:scalar            the CPU with one-lane kernels, for comparison
-cuda:N, PCI id, UUID  a GPU, see `cuda_card`: an error until the prover has a schedule for it
+cuda:N, PCI id, UUID  a GPU, see `cuda_card`, or an error
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from cuzk.errors import DeviceError, UsageError
+from cuzk.kernels.device import cuda_driver
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kernels.device.cuda_card import names_a_card
+from cuzk.kernels.device.cuda_card import Card, all_cards, check_driver, find_card, names_a_card
 
 _LANES = {"auto": None, "cpu": None, "cpu:ifma": 8, "cpu:scalar": 1}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Where a proof is computed.
+
+    host  the threads for all that runs on the CPU in any case
+    card  the GPU for the rest, or None
+    why   one sentence for the user, if there was a choice
+    """
+
+    host: CpuDevice
+    card: Card | None = None
+    why: str = ""
+
+
+def choose(name: str, threads: int | None = None) -> Choice:
+    """What the name stands for. Raises DeviceError when it cannot be had, UsageError for what names none."""
+    if names_a_card(name):
+        return Choice(host=CpuDevice(threads=threads), card=usable_card(name))
+    host = _cpu(name, threads)
+    if name != "auto":
+        return Choice(host=host)
+    try:
+        card = usable_card("auto")
+    except DeviceError as error:
+        return Choice(host=host, why=f"no GPU is used, {error.what}: computing on {host.name}")
+    return Choice(host=host, card=card, why=f"computing on {card.label}, {card.name}")
+
+
 def choose_device(name: str, threads: int | None = None) -> CpuDevice:
-    """The device of that name. Raises DeviceError when it cannot be had, UsageError for what names none."""
-    if name in _LANES:
-        return CpuDevice(threads=threads, lanes=_LANES[name])
-    if names_a_card(name):  # where `CudaDevice(name)` is returned once it proves
-        raise DeviceError(
-            "this version cannot prove on a GPU yet: it proves on the CPU only",
-            where=name,
-            next="use --device cpu",
+    """The same for work that only the CPU does: a GPU is refused, not replaced."""
+    if names_a_card(name):
+        raise DeviceError("this is computed on the CPU only", where=name, next="use --device cpu")
+    return _cpu(name, threads)
+
+
+def usable_card(name: str) -> Card:
+    """The card of that name, "auto" for the first, which driver and compiler can serve; or DeviceError."""
+    api = cuda_driver.load_api()
+    if name == "auto" and not all_cards(api):
+        raise DeviceError("the driver shows no GPU to this process")
+    card = find_card(api, "cuda:0" if name == "auto" else name)
+    from cuzk.kernels.cuda_compile import compiler_version  # fails, typed, without numba-cuda
+
+    check_driver(card, compiler_version())
+    return card
+
+
+def _cpu(name: str, threads: int | None) -> CpuDevice:
+    if name not in _LANES:
+        raise UsageError(
+            f"{name!r:.80} names no device",
+            where="--device",
+            next=f"devices are {', '.join(_LANES)}, cuda:N, a PCI id or a UUID",
         )
-    raise UsageError(
-        f"{name!r:.80} names no device",
-        where="--device",
-        next=f"devices are {', '.join(_LANES)}, cuda:N, a PCI id or a UUID",
-    )
+    return CpuDevice(threads=threads, lanes=_LANES[name])

@@ -1,0 +1,74 @@
+"""Which scalars meet the points of a section: found once for a circuit, filled for each assignment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.witness import Assignment
+from cuzk.groth16.target import Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selection:
+    """The variables of one section: some inputs, then some aux variables.
+
+    inputs      (i,) which inputs
+    aux         which aux variables, as a slice or as (n,) indices
+    full_index  (k,) uint32: the places, of all i + n, of those that are no bits; inputs count as such
+    full        (k - i,) which of `assignment.full` these are
+    """
+
+    inputs: NDArray[np.intp]
+    aux: slice | NDArray[np.int32]
+    full_index: NDArray[np.uint32]
+    full: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, circuit: Circuit, inputs: NDArray[np.bool_], aux: NDArray[np.bool_]) -> Selection:
+        """The section that has points for these inputs, then for these aux variables."""
+        chosen = np.flatnonzero(inputs)
+        full = np.flatnonzero(aux[circuit.full_aux])
+        place = np.cumsum(aux) - 1 + len(chosen)
+        return cls(
+            inputs=chosen,
+            aux=slice(None) if aux.all() else np.flatnonzero(aux).astype(np.int32),
+            full_index=np.concatenate([np.arange(len(chosen)), place[circuit.full_aux[full]]]).astype(
+                np.uint32
+            ),
+            full=full,
+        )
+
+    def query(self, assignment: Assignment) -> Query:
+        """Its scalars under an assignment."""
+        return Query(
+            bits=np.concatenate([np.zeros(len(self.inputs), np.uint8), assignment.bits[self.aux]]),
+            full_index=self.full_index,
+            full_scalars=np.concatenate([assignment.inputs[self.inputs], assignment.full[self.full]]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selections:
+    """Those of L, A and B; B's serves both groups."""
+
+    l: Selection  # noqa: E741  the section's own name
+    a: Selection
+    b: Selection
+
+
+@lru_cache(maxsize=2)
+def selections(circuit: Circuit) -> Selections:
+    """L has every aux variable; A every input, and the aux variables that occur in A; B what occurs in B."""
+    inputs = circuit.num_inputs
+    in_b = circuit.occurs(1)
+    none, every = np.zeros(inputs, np.bool_), np.ones(inputs, np.bool_)
+    return Selections(
+        l=Selection.of(circuit, none, np.ones(circuit.num_aux, np.bool_)),
+        a=Selection.of(circuit, every, circuit.a_aux_density),
+        b=Selection.of(circuit, in_b[:inputs], in_b[inputs:]),
+    )

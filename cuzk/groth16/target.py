@@ -1,0 +1,105 @@
+"""What a proof asks of the machine that computes it: the quotient of its rows, and sums over its points.
+
+`target_cpu` and `target_gpu` answer; `prove` does not know which. A target belongs to one parameter file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.errors import ParameterError
+from cuzk.events import Progress
+from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
+from cuzk.groth16.parameters import ParameterFile, SectionName
+from cuzk.groth16.verifying_key import NEXT
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.fr_vector import Vector
+from cuzk.kernels.points import BadPoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Query:
+    """What multiplies the points of one section: bits for most of them, full scalars for a few.
+
+    bits          (n,) uint8, 0 where the scalar is full
+    full_index    (k,) uint32, ascending
+    full_scalars  (k, 4) uint64, canonical
+    """
+
+    bits: NDArray[np.uint8]
+    full_index: NDArray[np.uint32]
+    full_scalars: Vector
+
+    def part(self, part: slice) -> Query:
+        """The query of a slice of the points."""
+        first, last = np.searchsorted(self.full_index, [part.start, part.stop])
+        return Query(
+            bits=self.bits[part],
+            full_index=self.full_index[first:last] - np.uint32(part.start),
+            full_scalars=self.full_scalars[first:last],
+        )
+
+
+#: A sum that may still be under way: the point, once it is there. The progress counts points.
+Pending = Callable[[Progress], Any]
+
+
+class Target(Protocol):
+    """The heavy steps of the proofs under one parameter file. One proof at a time.
+
+    name  as a user would give it after --device
+    host  the threads for everything else
+    """
+
+    name: str
+    host: CpuDevice
+
+    def require_memory(self) -> None:
+        """Raises ResourceError, with the plan, when a proof will not find the memory that it takes."""
+
+    def prepare(self) -> None:
+        """Begin what needs no witness; returns at once."""
+
+    def row_vectors(self, m: int) -> tuple[Vector, Vector]:
+        """Two arrays (m, 4), uninitialised, where `quotient` wants the values of A and B."""
+
+    def quotient(self, a: Vector, b: Vector) -> Any:
+        """The coefficients of (A*B - C) / (X^m - 1), C = A*B row by row, for `sum_of_h`; a, b are used up."""
+
+    def sum_of_h(self, h: Any, progress: Progress) -> Any:
+        """The sum of h_i times point i of section h, in G1."""
+
+    def sum_over(self, section: SectionName, query: Query) -> Pending:
+        """Begin the sum of a section's points under a query, in its group."""
+
+    def all_checked(self) -> bool:
+        """Whether the points of every section have been found good, subgroup included."""
+
+
+def group_point(section: SectionName, affine: Any) -> Any:
+    """A sum as a point of the section's group. Raises PointError as `encoding`."""
+    return g2_of_coordinates(affine) if section == "b_g2" else g1_of_coordinates(affine)
+
+
+def bad_point(parameters: ParameterFile, section: SectionName, bad: BadPoint) -> ParameterError:
+    return ParameterError(
+        f"the point {bad.reason}", where=f"{parameters.path}: {section}[{bad.index}]", next=NEXT
+    )
+
+
+def require_subgroup(parameters: ParameterFile, section: SectionName, random_sums: list[Any]) -> None:
+    """Raises ParameterError when one of some random sums of a section's points is not of order r."""
+    for affine in random_sums:
+        try:
+            group_point(section, affine)
+        except PointError as error:
+            raise ParameterError(
+                "a point is on the curve, but outside the subgroup of order r",
+                where=f"{parameters.path}: {section}",
+                next=NEXT,
+            ) from error

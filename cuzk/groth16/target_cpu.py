@@ -1,0 +1,85 @@
+"""The CPU as a target: sections are decoded a slice at a time, each into the place of the one before.
+
+Memory      one arena serves the transforms and the point rows of all sums, slice by slice, in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from py_arkworks_bls12381 import G1Point, G2Point
+
+from cuzk.events import Progress
+from cuzk.groth16.memory_plan import MemoryPlan, available_memory
+from cuzk.groth16.parameters import ParameterFile, SectionName
+from cuzk.groth16.point_rows import PointRows, slices
+from cuzk.groth16.target import Pending, Query, group_point
+from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
+from cuzk.kernels.fr_vector import Vector
+from cuzk.kernels.msm import msm
+from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
+from cuzk.kernels.ntt import quotient
+from cuzk.kernels.selected_sum import mostly_bits_sum
+from cuzk.kernels.selected_sum import scratch_rows as bits_scratch_rows
+
+
+class CpuTarget:
+    """See `target.Target`. Sums begin when they are asked for: nothing is gained by beginning earlier.
+
+    check_subgroup  also check, at first use, that the points are of order r
+    """
+
+    def __init__(self, device: CpuDevice, parameters: ParameterFile, *, check_subgroup: bool) -> None:
+        self.host = device
+        self.name = device.name
+        self._counts = parameters.counts
+        self._points = PointRows(device, parameters, check_subgroup=check_subgroup)
+        self._scratch: list[Vector] = []  # of the transforms, from `row_vectors` on
+
+    def require_memory(self) -> None:
+        MemoryPlan.of(self.host, self._counts).require(available_memory())
+
+    def prepare(self) -> None:
+        """Touch the memory of rows and transforms: three vectors of the domain."""
+        self._points.arena.touch_ahead(3 * (self._counts.h + 1) * 4)
+
+    def row_vectors(self, m: int) -> tuple[Vector, Vector]:
+        a = aligned_empty(m, 4)
+        b, *self._scratch = self._points.arena.take((m, 4), (m, 4), (m, 4))
+        return a, b
+
+    def quotient(self, a: Vector, b: Vector) -> Vector:
+        return quotient(self.host, a, b, scratch=self._scratch)
+
+    def sum_of_h(self, h: Vector, progress: Progress) -> G1Point:
+        form = self.host.g1
+
+        def sum_of(part: slice) -> Any:
+            spare = msm_scratch_rows(self.host, form, part.stop - part.start)
+            return msm(self.host, form, self._points.decoded("h", form, part, spare), h[part])
+
+        return self._over_slices("h", len(h), sum_of, progress)
+
+    def sum_over(self, section: SectionName, query: Query) -> Pending:
+        form = self.host.g2 if section == "b_g2" else self.host.g1
+
+        def sum_of(part: slice) -> Any:
+            q = query.part(part)
+            spare = bits_scratch_rows(self.host, form, len(q.bits), len(q.full_index))
+            rows = self._points.decoded(section, form, part, spare)
+            return mostly_bits_sum(self.host, form, rows, q.bits, q.full_index, q.full_scalars)
+
+        return lambda progress: self._over_slices(section, len(query.bits), sum_of, progress)
+
+    def _over_slices(
+        self, section: SectionName, count: int, sum_of: Callable[[slice], Any], progress: Progress
+    ) -> Any:
+        total = G2Point.identity() if section == "b_g2" else G1Point.identity()
+        for part in slices(count):
+            total += group_point(section, sum_of(part))
+            progress(part.stop, count)
+        return total
+
+    def all_checked(self) -> bool:
+        return self._points.all_checked()

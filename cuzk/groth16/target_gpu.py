@@ -1,0 +1,320 @@
+"""An NVIDIA GPU as a target: all five sections decoded on the card, and kept there for the proofs that follow.
+
+1 prepare   a thread sends the sections to the card, h in the order in which transforms leave coefficients
+2 sums      over L, A, B: bits and full scalars go up, the card adds while the CPU evaluates the rows
+3 quotient  the values of A and B, from pinned memory; the coefficients stay on the card
+4 sum of h  where they are
+Memory      points 96 bytes in G1, 192 in G2; three vectors of the domain; working memory of each sum, kept:
+            recorded launches hold its addresses. The sum of h takes as many windows at a time as are free.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cuzk.errors import ResourceError
+from cuzk.events import Progress
+from cuzk.groth16.memory_plan import MemoryPlan, available_memory
+from cuzk.groth16.parameters import SECTIONS, ParameterFile, PointCounts, SectionName
+from cuzk.groth16.target import Pending, Query, bad_point, group_point, require_subgroup
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
+from cuzk.kernels.fr_vector import Vector
+from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
+from cuzk.kernels.msm_gpu import plan as msm_plan
+from cuzk.kernels.ntt_gpu import NttPlan, quotient
+from cuzk.kernels.pair_add_gpu import Form
+from cuzk.kernels.points import BadPoint
+from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, decode_to_gpu, gathered, points_bytes
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum, selected_layout, selected_plan
+from cuzk.kernels.subset_sums_gpu import random_subset_sums
+from cuzk.kernels.xyzz import curve_of
+from cuzk.units import format_size
+
+_SCALAR_BYTES = 32
+_TABLES_BYTES = 256 << 20  # of transforms at 2^27, measured; less below
+
+
+def form_of(section: SectionName) -> Form:
+    return FQ2_GPU if section == "b_g2" else FQ_GPU
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardPlan:
+    """Bytes on the card by purpose; `sums` with the fewest windows at a time, so it is the least."""
+
+    points: int
+    transforms: int
+    sums: int
+
+    @classmethod
+    def of(cls, device: CudaDevice, counts: PointCounts) -> CardPlan:
+        m = counts.h + 1
+        sums = workspace_bytes(device, FQ_GPU, msm_plan(FQ_GPU, counts.h, windows_a_pass=1))
+        for section, _ in SECTIONS[1:]:
+            sums += _selected_bytes(device, form_of(section), counts.of(section))
+        return cls(
+            points=sum(points_bytes(form_of(name), counts.of(name)) for name, _ in SECTIONS),
+            transforms=3 * _SCALAR_BYTES * m + _TABLES_BYTES,
+            sums=sums,
+        )
+
+    @property
+    def least(self) -> int:
+        return self.points + self.transforms + self.sums
+
+    def __str__(self) -> str:
+        parts = ("points", "transforms", "sums")
+        return ", ".join(f"{name} {format_size(getattr(self, name))}" for name in parts)
+
+
+def _selected_bytes(device: CudaDevice, form: Form, count: int) -> int:
+    return selected_layout(form, selected_plan(form, count), device.card.multiprocessors).nbytes
+
+
+class MostlyBits:
+    """A section on the card whose scalars are mostly bits."""
+
+    def __init__(self, device: CudaDevice, form: Form, points: GpuPoints) -> None:
+        self._device, self._form, self._points = device, form, points
+        self._workspace = device.allocate(_selected_bytes(device, form, points.count), np.uint8)
+        self._bits = device.allocate(points.count, np.uint8)
+        self.selected = GpuSelectedSum(
+            device, form, points.x, points.y, selected_plan(form, points.count), self._workspace
+        )
+        self._full_index = np.empty(0, np.uint32)
+        self._full: GpuMsm | None = None
+        self._held: list[Any] = []  # what the sum over full scalars works on
+        self._scalars = device.allocate(0, np.uint64)
+
+    def begin(self, query: Query) -> None:
+        """Submit both sums."""
+        self._device.upload(query.bits, into=self._bits)
+        self.selected.submit(self._bits)
+        full = self._over_full(query.full_index)
+        self._device.upload(query.full_scalars, into=self._scalars)
+        full.submit(self._scalars)
+
+    def result(self) -> Any:
+        """Their sum: affine, plain integers, None for the identity."""
+        assert self._full is not None
+        return curve_of(self._form).add(self.selected.result(), self._full.fold())
+
+    def _over_full(self, index: np.ndarray[Any, Any]) -> GpuMsm:
+        """The sum over the points of full scalars, collected once: every proof of a circuit has the same."""
+        if self._full is not None and np.array_equal(index, self._full_index):
+            return self._full
+        for held in self._held:
+            held.close()
+        device, plan = self._device, msm_plan(self._form, len(index))
+        points = gathered(device, self._points, index)
+        workspace = device.allocate(workspace_bytes(device, self._form, plan), np.uint8)
+        self._scalars = device.allocate((len(index), 4), np.uint64)
+        self._full = GpuMsm(device, self._form, points.x, points.y, plan, workspace)
+        self._held = [points, workspace, self._scalars]
+        self._full_index = index
+        return self._full
+
+
+class GpuTarget:
+    """See `target.Target`. What fails leaves the card in no known state: `close` gives all of it back.
+
+    device          is closed with the target
+    check_subgroup  also check that the points are of order r, before they are used
+    """
+
+    def __init__(
+        self, host: CpuDevice, device: CudaDevice, parameters: ParameterFile, *, check_subgroup: bool
+    ) -> None:
+        self.host = host
+        self.name = device.name
+        self._device, self._parameters = device, parameters
+        self._check_subgroup = check_subgroup
+        self._counts = parameters.counts
+        self._loading: Future[None] | None = None
+        self._transforms = NttPlan(device, domain_log2_of(self._counts))
+        self._over_h: GpuMsm | None = None
+
+    def require_memory(self) -> None:
+        if self._loading is not None:
+            return  # all is there
+        MemoryPlan.beside_a_gpu(self._counts).require(available_memory())
+        plan, free = CardPlan.of(self._device, self._counts), self._device.free_memory()
+        if plan.least > free:
+            raise ResourceError(
+                f"a proof takes at least {format_size(plan.least)} of the GPU's memory,"
+                f" {format_size(free)} are free",
+                where=f"{self.name}, the plan: {plan}",
+                next="end other programs on the GPU, use a card with more memory, or --device cpu",
+            )
+
+    def prepare(self) -> None:
+        """Load the points, in a thread: the host goes on with the circuit and the witness."""
+        if self._loading is None:
+            self._loading = Future()
+            threading.Thread(target=self._load_into, args=(self._loading,), name="cuzk load").start()
+
+    def _load_into(self, loading: Future[None]) -> None:
+        try:
+            self._load()
+        except BaseException as error:  # raised again where the points are needed
+            loading.set_exception(error)
+        else:
+            loading.set_result(None)
+
+    def _load(self) -> None:
+        device, m = self._device, 1 << self._transforms.log2_n
+        low, middle, high = (*(self._transforms.schedule.bits or (self._transforms.log2_n,)), 0, 0)[:3]
+        self._sections: dict[SectionName, MostlyBits] = {}
+        for section, _ in SECTIONS:
+            order = (low, middle, high) if section == "h" else NATURAL_ORDER
+            points = self._decoded(section, order)
+            if section == "h":
+                self._h_points = points
+            else:
+                self._sections[section] = MostlyBits(device, form_of(section), points)
+            if self._check_subgroup:
+                self._require_subgroup(section, points)
+        self._rows = [device.pinned((m, 4), np.uint64) for _ in range(2)]
+        self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
+
+    def _decoded(self, section: SectionName, order: tuple[int, int, int]) -> GpuPoints:
+        encoded = getattr(self._parameters, section)
+        points = decode_to_gpu(self._device, form_of(section), encoded, order=order)
+        if isinstance(points, BadPoint):
+            raise bad_point(self._parameters, section, points)
+        return points
+
+    def _require_subgroup(self, section: SectionName, points: GpuPoints) -> None:
+        form, device = form_of(section), self._device
+        if section == "h":  # a sum that no proof needs
+            with device.allocate(_selected_bytes(device, form, points.count), np.uint8) as workspace:
+                plan = selected_plan(form, points.count)
+                selected = GpuSelectedSum(device, form, points.x, points.y, plan, workspace)
+                sums = random_subset_sums(device, selected, points.count)
+        else:
+            sums = random_subset_sums(device, self._sections[section].selected, points.count)
+        require_subgroup(self._parameters, section, sums)
+
+    def _loaded(self) -> None:
+        """Wait for the points; raises what went wrong with them."""
+        self.prepare()
+        assert self._loading is not None
+        self._loading.result()
+
+    def row_vectors(self, m: int) -> tuple[Vector, Vector]:
+        self._loaded()
+        a, b = (pinned.array for pinned in self._rows)
+        assert len(a) == m, (len(a), m)
+        return a, b
+
+    def quotient(self, a: Vector, b: Vector) -> DeviceArray:
+        """The coefficients in reversed digits; the last row, of degree m - 1, is 0 and has no point."""
+        for pinned, vector, given in zip(self._rows, self._vectors, (a, b), strict=True):
+            assert given is pinned.array, "not from row_vectors"
+            self._device.upload(pinned, into=vector)
+        h = quotient(self._transforms, *self._vectors)
+        self._device.stream.synchronise()
+        return h.rows(0, h.shape[0] - 1)
+
+    def sum_of_h(self, h: DeviceArray, progress: Progress) -> Any:
+        if self._over_h is None:
+            self._over_h = self._msm_over_h()
+        return group_point("h", self._over_h.run(h))
+
+    def _msm_over_h(self) -> GpuMsm:
+        """With all windows at a time, or as many as fit beside what a quotient takes."""
+        device, count = self._device, self._counts.h
+        free = device.free_memory() - _SCALAR_BYTES * (count + 1)
+        windows = msm_plan(FQ_GPU, count).windows
+        passes = (math.ceil(windows / k) for k in range(1, windows + 1))
+        for windows_a_pass in dict.fromkeys(passes):
+            plan = msm_plan(FQ_GPU, count, windows_a_pass=windows_a_pass)
+            if workspace_bytes(device, FQ_GPU, plan) <= free or windows_a_pass == 1:
+                break
+        workspace = device.allocate(workspace_bytes(device, FQ_GPU, plan), np.uint8)
+        return GpuMsm(device, FQ_GPU, self._h_points.x, self._h_points.y, plan, workspace)
+
+    def sum_over(self, section: SectionName, query: Query) -> Pending:
+        self._loaded()
+        held = self._sections[section]
+        held.begin(query)
+        return lambda progress: group_point(section, held.result())
+
+    def all_checked(self) -> bool:
+        """The subgroup only if that was asked for; decoding checks the rest."""
+        is_loaded = self._loading is not None and self._loading.done() and not self._loading.exception()
+        return is_loaded and self._check_subgroup
+
+    @property
+    def is_usable(self) -> bool:
+        return self._device.is_usable
+
+    def close(self) -> None:
+        """Give back the card and all that is on it."""
+        if self._loading is not None:
+            self._loading.exception()  # waits for the thread
+        self._device.close()
+
+
+def domain_log2_of(counts: PointCounts) -> int:
+    """log2 of the domain that h has the points of."""
+    return counts.h.bit_length()
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The target of the last proof in this process. Guarded by `lock`, which a proof holds."""
+
+    lock: threading.Lock
+    target: GpuTarget | None = None
+    key: Any = None
+
+    def drop(self) -> None:
+        if self.target is not None:
+            target, self.target = self.target, None
+            target.close()
+
+
+_kept = _Kept(threading.Lock())
+
+
+@contextmanager
+def resident(
+    host: CpuDevice, card_uuid: str, parameters: ParameterFile, *, check_subgroup: bool
+) -> Iterator[GpuTarget]:
+    """The target of these parameters on that card: the last one, if it was the same, with its points in place.
+
+    What the work inside `with` raises ends it: the card's memory is given back before the error goes on.
+    """
+    at = parameters.path.stat()
+    key = (card_uuid, parameters.path.resolve(), at.st_ino, at.st_size, at.st_mtime_ns)
+    with _kept.lock:
+        old = _kept.target
+        if old is None or _kept.key != key or not old.is_usable or (check_subgroup and not old.all_checked()):
+            _kept.drop()
+            device = CudaDevice(card_uuid)
+            _kept.target, _kept.key = GpuTarget(host, device, parameters, check_subgroup=check_subgroup), key
+        assert _kept.target is not None
+        _kept.target.host = host
+        try:
+            yield _kept.target
+        except BaseException:
+            _kept.drop()
+            raise
+
+
+def release() -> None:
+    """Give back the card that the last proof of this process has left its points on."""
+    with _kept.lock:
+        _kept.drop()
