@@ -79,7 +79,7 @@ def generate(
     circuit: Circuit,
     trapdoors: Trapdoors,
     *,
-    card: CudaDevice | None = None,
+    gpu: CudaDevice | None = None,
     folder: Path,
     stem: str,
     sector_bytes: int,
@@ -88,7 +88,7 @@ def generate(
 ) -> Path:
     """Write `stem`.params, .vk, .meta and the development mark into `folder`; the path of .params.
 
-    card   computes the points; without one, `device` does, which computes the scalars in either case
+    gpu    computes the points; without one, `device` does, which computes the scalars in either case
     given  whether the user chose the trapdoors: then the mark may hold them; random ones are forgotten
     Raises ResourceError when the disk has no room, UsageError when tau is a root of the domain.
     """
@@ -98,8 +98,8 @@ def generate(
         values = _ValuesAtTau.of(device, circuit, trapdoors)
     with ExitStack() as opened:
         with stage(on_event, "fixed-base table of G1"):
-            g1 = opened.enter_context(closing(_multiples(device, card, 1, len(values.l) + values.m)))
-        with closing(_multiples(device, card, 2, 3)) as g2:
+            g1 = opened.enter_context(closing(_multiples(device, gpu, 1, len(values.l) + values.m)))
+        with closing(_multiples(device, gpu, 2, 3)) as g2:
             key = _verifying_key(g1, g2, values, trapdoors)
         writer = opened.enter_context(
             ParameterWriter(
@@ -117,7 +117,7 @@ def generate(
             sections.write("a", counts.a, _chunks(values.a))
             sections.write("b_g1", counts.b, _chunks(values.b))
         g1.close()  # the other table finds its memory free
-        g2 = opened.enter_context(closing(_multiples(device, card, 2, counts.b)))
+        g2 = opened.enter_context(closing(_multiples(device, gpu, 2, counts.b)))
         with _Sections(writer, g2, on_event) as sections:
             sections.write("b_g2", counts.b, _chunks(values.b))
     return writer.path
@@ -187,13 +187,13 @@ class _Multiples(Protocol):
         """Give back the memory, that of encodings too."""
 
 
-def _multiples(device: CpuDevice, card: CudaDevice | None, group: int, count: int) -> _Multiples:
+def _multiples(device: CpuDevice, gpu: CudaDevice | None, group: int, count: int) -> _Multiples:
     """For `count` scalars in all, in G1 or G2."""
-    if card is None:
+    if gpu is None:
         return FixedBase(device, device.g1 if group == 1 else device.g2, count)
     from cuzk.kernels.fixed_base_gpu import GpuFixedBase  # needs numba-cuda
 
-    return GpuFixedBase(card, FQ_GPU if group == 1 else FQ2_GPU, count, min(count, _CHUNK))
+    return GpuFixedBase(gpu, FQ_GPU if group == 1 else FQ2_GPU, count, min(count, _CHUNK))
 
 
 def _verifying_key(

@@ -12,6 +12,7 @@ Twin       `fixed_base` on the CPU, `curve.multiply`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,7 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field import any_lane, from_mont, is_zero, load
 from cuzk.kernels.field_memory import store_encoded
+from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fixed_base import best_window, doublings_of, offsets_of, windows_of
 from cuzk.kernels.msm_gpu import DEFAULT_SHAPES
 from cuzk.kernels.pair_add_gpu import Form, pair_add_kernel, prefix_rows
@@ -97,39 +99,50 @@ def encode_kernel(form: Form) -> CudaKernel:
     return encode_points
 
 
+def kernels_of_multiples() -> list[CudaKernel]:
+    """All that `GpuFixedBase` launches, longest to compile first."""
+    forms = (FQ2_GPU, FQ_GPU)
+    additions = [pair_add_kernel(form, DEFAULT_SHAPES[form.degree][0]) for form in forms]
+    return [*additions, *(encode_kernel(form) for form in forms), table_pairs, digit_pairs]
+
+
 class GpuFixedBase:
     """The window table of a group's generator on a card, with what a batch needs. `close` frees it.
 
     form   coordinates of the group: FQ_GPU or FQ2_GPU
     count  how many scalars will come: decides the window
     most   that come at a time
+
+    bits   of a window
     """
 
     def __init__(self, device: CudaDevice, form: Form, count: int, most: int) -> None:
         self.device, self.form = device, form
         self._most = most
-        self._bits = best_window(count)
-        self._windows = windows_of(self._bits)
-        self._first_doubling = self._windows << self._bits
-        self._points = self._first_doubling + self._windows * self._bits
+        self.bits = best_window(count)
+        self._windows = windows_of(self.bits)
+        self._first_doubling = self._windows << self.bits
+        self._points = self._first_doubling + self._windows * self.bits
         self._shape = DEFAULT_SHAPES[form.degree][0]
         layout = self._layout()
         self._memory = device.allocate(layout.nbytes, np.uint8)
         self._at = layout.carve(self._memory)
         self._pinned = [device.pinned((most, encoded_bytes(form)), np.uint8) for _ in range(2)]
         self._rounds = [self._round(window) for window in range(self._windows - 1)]
+        #: Called with the name of each stage of a batch as it has been submitted; for measurements.
+        self.mark: Callable[[str], None] = lambda stage: None
         self._fill_table()
 
     def _layout(self) -> Layout:
-        words, last_level = self.form.words, self._windows << (self._bits - 1)
+        words, last_level = self.form.words, self._windows << (self.bits - 1)
         parts = Layout()
         for axis in "xy":
             parts.add(f"table_{axis}", (self._points, words))
             parts.add(f"sums_{axis}", (self._most, words))
         parts.add("scalars", (self._most, 4), np.uint64)
         parts.add("pairs", max((self._windows - 1) * self._most, last_level), np.uint64)
-        parts.add("sizes", self._bits + 1)  # of each level of the table; the last is that of a batch
-        parts.add("bases", self._bits + 1)
+        parts.add("sizes", self.bits + 1)  # of each level of the table; the last is that of a batch
+        parts.add("bases", self.bits + 1)
         multiprocessors = self.device.card.multiprocessors
         prefixes = prefix_rows(self._shape, multiprocessors, max(self._most, last_level))
         parts.add("prefixes", (prefixes, words))
@@ -149,20 +162,20 @@ class GpuFixedBase:
     def _round(self, number: int) -> Any:
         """Sum i += a row of the table, in place: a pair reads no other sum, and writes its own last."""
         pairs = self._at["pairs"].rows(number * self._most, (number + 1) * self._most)
-        return self._adder("sums", self._points, pairs, self._bits)
+        return self._adder("sums", self._points, pairs, self.bits)
 
     def _fill_table(self) -> None:
         curve, at, device = curve_of(self.form), self._at, self.device
-        doublings = doublings_of(curve, self._windows * self._bits)
+        doublings = doublings_of(curve, self._windows * self.bits)
         self._upload_points(doublings, self._first_doubling)
         self._upload_points(offsets_of(curve, doublings, self._windows), 0)
-        level_rows = [self._windows << level for level in range(self._bits)]
+        level_rows = [self._windows << level for level in range(self.bits)]
         device.upload(np.array([*level_rows, 0], np.uint32), into=at["sizes"])
         device.upload(np.array([*level_rows, 0], np.uint32), into=at["bases"])
         for level, rows in enumerate(level_rows):
             device.launch(
                 table_pairs, -(-rows // THREADS), THREADS,
-                self._windows, self._bits, level, self._first_doubling, at["pairs"],
+                self._windows, self.bits, level, self._first_doubling, at["pairs"],
             )  # fmt: skip
             self._adder("table", 0, at["pairs"], level).run(device.stream)
         device.stream.synchronise()
@@ -175,7 +188,7 @@ class GpuFixedBase:
             self.device.upload(np.ascontiguousarray(axis), into=into)
 
     def encoded(self, scalars: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        """Uncompressed encodings of scalars[i] * G, in pinned memory: they hold until the call after the next.
+        """Uncompressed encodings of scalars[i] * G, in pinned memory; they hold until the next call but one.
 
         scalars  (n, 4) uint64, canonical, none of them 0, n at most `most`
         """
@@ -183,20 +196,25 @@ class GpuFixedBase:
         assert count <= self._most, (count, self._most)
         blocks = -(-count // THREADS)
         device.upload(np.ascontiguousarray(scalars), into=at["scalars"].rows(0, count))
-        device.upload(np.array([count], np.uint32), into=at["sizes"].rows(self._bits, self._bits + 1))
+        device.upload(np.array([count], np.uint32), into=at["sizes"].rows(self.bits, self.bits + 1))
         device.clear(at["identities"])
+        self.mark("upload")
         device.launch(
             digit_pairs, blocks, THREADS,
-            at["scalars"], count, self._windows, self._bits, self._points, self._most, at["pairs"],
+            at["scalars"], count, self._windows, self.bits, self._points, self._most, at["pairs"],
         )  # fmt: skip
+        self.mark("digits")
         for additions in self._rounds:
             additions.run(device.stream)
+        self.mark("additions")
         device.launch(
             encode_kernel(self.form), blocks, THREADS,
             at["sums_x"], at["sums_y"], count, at["encoded"], at["identities"],
         )  # fmt: skip
+        self.mark("encode")
         self._pinned.reverse()
         device.download(at["encoded"], into=self._pinned[0])
+        self.mark("download")
         identities = device.download(at["identities"])  # complete on return, and with it the copy before
         assert not identities[0], f"one of {count} scalars is 0"
         return self._pinned[0].array[:count]
