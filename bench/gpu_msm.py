@@ -1,9 +1,8 @@
-"""MSM, sums over bits and pair additions on the GPU: `python3 bench/gpu_msm.py --out FOLDER`.
+"""MSM, sums over bits and pair additions on the GPU: `python -m bench.gpu_msm --out FOLDER`.
 
-First correctness: edge scalars and points against the textbook, at odd sizes. Then times: pair additions
-alone, whole MSMs with their stages, sums of selected points. Points are i*G, made on the device by doubling
-the set, so that each result is checked against one multiple of the generator. A part that fails is reported,
-and the next one runs.
+Pair additions alone, whole MSMs with their stages, sums of selected points. Points are i*G, made on the
+device by doubling the set, so that each result is checked against one multiple of the generator; edge cases
+are in tests/gpu. A part that fails is reported, and the next one runs.
 """
 
 from __future__ import annotations
@@ -11,21 +10,17 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import random
-import sys
 import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from numba.core import types
 
 from cuzk.kernels.cuda_compile import cuda, pointer
@@ -185,7 +180,9 @@ def multiples(device: CudaDevice, form: Any, n: int) -> tuple[Any, Any]:
     samples = sorted({0, 1, 2, n // 3, n // 2, n - 2, n - 1} & set(range(n)))
     for i in samples:
         got = tuple(device.download(axis.rows(i, i + 1))[0].tolist() for axis in (x, y))
-        want = tuple(element_words(form, c) for c in curve.multiply(i + 1, curve.generator))
+        point = curve.multiply(i + 1, curve.generator)
+        assert point is not None
+        want = tuple(element_words(form, coordinate) for coordinate in point)
         assert got == want, f"point {i} of {n} is wrong"
     adder.close()
     pairs.close()
@@ -219,60 +216,6 @@ def dot(scalars: np.ndarray[Any, Any]) -> int:
 
 
 # Parts
-
-
-def edge_cases(device: CudaDevice, form: Any) -> None:
-    """Every kind of scalar and point against the textbook."""
-    curve, rnd = curve_of(form), random.Random(7)
-    logarithms = [rnd.randrange(R) for _ in range(24)]
-    distinct = [curve.multiply(k, curve.generator) for k in logarithms]
-    logarithms += [R - k for k in logarithms[:8]] + [0]
-    distinct += [curve.negate(point) for point in distinct[:8]] + [None]
-    kinds: dict[str, Callable[[], int]] = {
-        "random": lambda: rnd.randrange(R),
-        "zeros": lambda: 0,
-        "ones": lambda: 1,
-        "r-1": lambda: R - 1,
-        "edges": lambda: rnd.choice([0, 1, 2, R - 1, R - 2, (R - 1) // 2, (R + 1) // 2, 1 << 254]),
-        "three": lambda: rnd.choice([3, R // 3, R // 5]),
-    }
-    cases: list[tuple[int, int | None, int | None]] = [(n, None, None) for n in (0, 1, 2, 3, 33, 257)]
-    cases += [(1000, 7, None), (1000, 13, None), (1000, 13, 9), (3001, 10, 8), (20_001, 12, 10)]
-    for n, c, bins in cases:
-        for name, scalar in kinds.items():
-            for spread in ("mixed", "one point") if n == 1000 else ("mixed",):
-                which = [rnd.randrange(len(distinct)) if spread == "mixed" else 3 for _ in range(n)]
-                values = [scalar() for _ in range(n)]
-                p = replace(plan(form, n, c=c, windows_a_pass=None if n != 3001 else 9), bin_bits=bins)
-                x, y = upload_points(device, form, [distinct[i] for i in which])
-                with device.allocate(workspace_bytes(device, form, p), np.uint8) as workspace:
-                    msm = GpuMsm(device, form, x, y, p, workspace, use_graphs=n % 2 == 1)
-                    scalars = device.upload(scalars_of(values))
-                    got = msm.run(scalars)
-                    again = msm.run(scalars)
-                want = curve.multiply(
-                    sum(k * logarithms[i] for k, i in zip(values, which, strict=True)) % R, curve.generator
-                )
-                if got != want or again != want:
-                    report(part="edge", group=curve.name, n=n, c=p.c, bins=bins, scalars=name,
-                    points=spread, check="WRONG",
-                           first=got == want, second=again == want)  # fmt: skip
-    for n in (1, 5, 1000, 40_001):
-        for share in (0.0, 0.5, 1.0):
-            which = [rnd.randrange(len(distinct)) for _ in range(n)]
-            bits = np.array([rnd.random() < share for _ in range(n)], np.uint8)
-            p = selected_plan(form, n)
-            x, y = upload_points(device, form, [distinct[i] for i in which])
-            with device.allocate(
-                selected_layout(form, p, device.card.multiprocessors).nbytes, np.uint8
-            ) as workspace:
-                got = GpuSelectedSum(device, form, x, y, p, workspace).run(device.upload(bits))
-            want = curve.multiply(
-                sum(logarithms[i] for i, bit in zip(which, bits, strict=True) if bit) % R, curve.generator
-            )
-            if got != want:
-                report(part="edge selected", group=curve.name, n=n, share=share, check="WRONG")
-    report(part="edge cases", group=curve.name, done=True)
 
 
 def pair_rates(device: CudaDevice, form: Any, x: Any, y: Any, n: int, shapes: list[PairShape]) -> None:
@@ -381,10 +324,8 @@ def msm_times(
     want = curve.multiply(dot(host), curve.generator)
     with device.upload(host) as scalars:
         for variant in variants:
-            attempt(
-                f"msm {n} {variant}", lambda v=variant: msm_case(device, form, x, y, n, scalars, want, **v)
-            )  # type: ignore[misc]
-    del host
+            work = partial(msm_case, device, form, x, y, n, scalars, want, **variant)
+            attempt(f"msm {n} {variant}", work)
 
 
 def bad_inputs(device: CudaDevice, form: Any, x: Any, y: Any, log2_n: int) -> None:
@@ -438,7 +379,7 @@ def main() -> None:
     parser.add_argument("--g2", type=int, nargs="*", default=[16, 18, 20])
     parser.add_argument("--selected", type=int, nargs="*", default=[18, 20, 22, 24, 26])
     parser.add_argument("--processes", type=int, default=14, help="that compile at the beginning")
-    parser.add_argument("--skip", nargs="*", default=[], help="edges, pairs, bad")
+    parser.add_argument("--skip", nargs="*", default=[], help="pairs, bad")
     options = parser.parse_args()
     _BASE["seconds"] = options.seconds
     attempt("compilation", lambda: compile_all(options.processes))
@@ -454,12 +395,8 @@ def run(options: argparse.Namespace) -> None:
         report(
             part="device", name=device.card.name, sms=device.card.multiprocessors, free=device.free_memory()
         )
-        if "edges" not in options.skip:
-            attempt("G1 edges", lambda: edge_cases(device, FQ_GPU))
         group_part(device, FQ_GPU, options, options.g1, options.selected)
         if options.g2:
-            if "edges" not in options.skip:
-                attempt("G2 edges", lambda: edge_cases(device, FQ2_GPU))
             group_part(device, FQ2_GPU, options, options.g2, [])
 
 

@@ -33,7 +33,7 @@ from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
 from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kernels.device.cuda_launch import Launch
+from cuzk.kernels.device.cuda_launch import Extent, Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.integrate_gpu import THREADS as LIST_THREADS
 from cuzk.kernels.integrate_gpu import bit_lists, group_bits, group_pairs
@@ -275,7 +275,7 @@ class GpuMsm:
             self._programs[key] = program
         program()
 
-    def _launch(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> Launch:
+    def _launch(self, kernel: Any, blocks: Extent, threads: int, *arguments: Any) -> Launch:
         return self.device.load(kernel).prepare(blocks, threads, *arguments)
 
     def _sort(self, scalars: DeviceArray, windows: tuple[int, int]) -> list[tuple[str, Launch]]:
