@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ParameterError
@@ -13,13 +15,16 @@ from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
 from cuzk.groth16.generate import Trapdoors, generate
 from cuzk.groth16.locate import development_folder, find_parameters, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
-from cuzk.groth16.parameters import SECTIONS, open_parameters
+from cuzk.groth16.parameters import SECTIONS, PointCounts, open_parameters
 from cuzk.groth16.point_rows import PointRows, slices
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.writer import prepare_folder
-from cuzk.kernels.device.choose import choose_device
+from cuzk.kernels.device.choose import Choice, choose, choose_device
 from cuzk.sector.shape import shape_of
-from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, warm_up
+from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, TO_GENERATE_BESIDE_GPU, warm_up
+
+if TYPE_CHECKING:
+    from cuzk.kernels.device.cuda import CudaDevice
 
 
 def generate_parameters(
@@ -35,28 +40,55 @@ def generate_parameters(
 
     trapdoors  alpha, beta, gamma, delta, tau; without them random ones, which are forgotten
     out        the folder; without it cuzk's own for development parameters
+    device     auto, cpu, cpu:ifma, cpu:scalar, cuda:N, a PCI id or a UUID; auto is a GPU if there is one
     """
     shape = shape_of(sector_size)
     secrets = Trapdoors.random() if trapdoors is None else Trapdoors.of(trapdoors)
-    machine = choose_device(device, threads)
+    choice = choose(device, threads)
+    if choice.why:
+        on_event(Notice(level="info", text=choice.why))
     folder = out or development_folder()
     with stage(on_event, "circuit"):
         circuit = porep_circuit(shape)
         prepare_folder(folder, point_counts(circuit))
-    warm_up(machine, TO_GENERATE, on_event)
-    path = generate(
-        machine,
-        circuit,
-        secrets,
-        folder=folder,
-        stem=shape.parameter_stem,
-        sector_bytes=sector_size,
-        given=trapdoors is not None,
-        on_event=on_event,
-    )
+    _compile_ahead(choice, point_counts(circuit), on_event)
+    with _gpu(choice) as gpu:
+        path = generate(
+            choice.host,
+            circuit,
+            secrets,
+            gpu=gpu,
+            folder=folder,
+            stem=shape.parameter_stem,
+            sector_bytes=sector_size,
+            given=trapdoors is not None,
+            on_event=on_event,
+        )
     checked = CheckedFiles()
     checked.points_are_good(path, as_of=checked.of(path))
     return [path, path.with_suffix(".vk"), path.with_suffix(".meta")]
+
+
+def _compile_ahead(choice: Choice, counts: PointCounts, on_event: OnEvent) -> None:
+    if choice.card is None:
+        warm_up(choice.host, TO_GENERATE, on_event)
+        return
+    from cuzk.warm_up_gpu import warm_up_gpu
+
+    warm_up(choice.host, TO_GENERATE_BESIDE_GPU, on_event)
+    warm_up_gpu(choice.host, choice.card, "generate", counts, on_event)
+
+
+@contextmanager
+def _gpu(choice: Choice) -> Iterator[CudaDevice | None]:
+    """The card that was chosen, opened, if one was."""
+    if choice.card is None:
+        yield None
+        return
+    from cuzk.kernels.device.cuda import CudaDevice
+
+    with CudaDevice(choice.card.uuid) as gpu:
+        yield gpu
 
 
 def verify_parameters(

@@ -1,4 +1,4 @@
-"""Compiling the GPU's kernels of a proof before it begins: as `warm_up`, one kernel at a time in each process.
+"""Compiling the GPU's kernels of a task before it begins: as `warm_up`, one kernel at a time in each process.
 
 No card is needed to compile. Code is kept for each compute capability, kernel by kernel: a kernel whose file
 is there is compiled.
@@ -7,39 +7,47 @@ is there is compiled.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from cuzk.events import OnEvent, stage
 from cuzk.groth16.parameters import PointCounts
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda_card import Card
+from cuzk.kernels.fixed_base_gpu import kernels_of_multiples
 from cuzk.kernels.jit import cache_is_writable
 from cuzk.kernels.proof_kernels_gpu import proof_kernels
 from cuzk.warm_up import compile_in_processes, report_failed
 
+#: The kernels of each task, given log2 of the domain of rows.
+TASKS: dict[str, Callable[[int], list[CudaKernel]]] = {
+    "prove": proof_kernels,
+    "generate": lambda _: kernels_of_multiples(),
+}
 
-def warm_up_gpu(host: CpuDevice, card: Card, counts: PointCounts, on_event: OnEvent) -> None:
-    """Compile what the cache folder lacks for proofs with so many points, on all threads of the host."""
+
+def warm_up_gpu(host: CpuDevice, card: Card, task: str, counts: PointCounts, on_event: OnEvent) -> None:
+    """Compile what the cache folder lacks for a task with so many points, on all threads of the host."""
     log2 = counts.h.bit_length()
-    kernels = _by_name(log2)
+    kernels = _by_name(task, log2)
     missing = [name for name, one in kernels.items() if not one.cache_file(card.capability).exists()]
     if not missing or not cache_is_writable():
         return
     title = "compile kernels for the GPU (first start)"
     with stage(on_event, title, total=len(missing), unit="kernels") as progress:
-        serve = f"from cuzk.warm_up_gpu import serve; serve({log2}, {card.capability})"
+        serve = f"from cuzk.warm_up_gpu import serve; serve({task!r}, {log2}, {card.capability})"
         failed = compile_in_processes(missing, host.threads, serve, progress)
     report_failed(failed, on_event)
 
 
-def _by_name(log2: int) -> dict[str, CudaKernel]:
+def _by_name(task: str, log2: int) -> dict[str, CudaKernel]:
     """The kernels under names that are the same in every process."""
-    return {f"{i} {kernel.name}": kernel for i, kernel in enumerate(proof_kernels(log2))}
+    return {f"{i} {kernel.name}": kernel for i, kernel in enumerate(TASKS[task](log2))}
 
 
-def serve(log2: int, capability: tuple[int, int]) -> None:
+def serve(task: str, log2: int, capability: tuple[int, int]) -> None:
     """The compiling process: reads names of kernels, compiles each and answers with its name."""
-    kernels = _by_name(log2)
+    kernels = _by_name(task, log2)
     for line in sys.stdin:
         name = line.strip()
         kernels[name].cubin(capability)
