@@ -240,8 +240,7 @@ def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:
                 sector_bytes=SECTOR_BYTES, given=True, on_event=hear,
             )  # fmt: skip
         total = time.perf_counter() - start
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256(np.memmap(path, np.uint8, "r")).hexdigest()
         ok = digest == known["params_2k"]["params_sha256"]
         stages["the rest"] = total - sum(stages.values())
         totals.append(total)
