@@ -20,18 +20,20 @@ from numba.core import types
 from numba.core.typing import signature
 from numba.cuda.extending import intrinsic
 
-from bench.peers import Peer
-from bench.runner import Case, main
+from bench.gpu_limits import multiplier_rate, wide_products
+from bench.peers import SPPARK_FIELDS
+from bench.runner import Case, machine_of, main
 from cuzk.kernels.codegen import radix32
 from cuzk.kernels.codegen.asm import WIDTH, Program
 from cuzk.kernels.cuda_compile import Compiled, compile_kernel, cuda, pointer
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_card import find_card
+from cuzk.kernels.device.cuda_driver import load_api
 from cuzk.kernels.modulus import FQ, FR, Modulus
 
 THREADS = 256
 DISTINCT = 64  # threads with inputs of their own; the others repeat them
 ARGUMENTS = (pointer(types.uint32), types.uint32)
-WIDE_PRODUCTS_A_CLOCK = 32  # of one multiprocessor, measured on capability 9.0; other instructions twice that
 _I32 = ir.IntType(32)
 
 
@@ -45,7 +47,6 @@ class Operation:
     elements: int
     rounds: int
     step: Callable[..., int]
-    sppark: str = "-"
 
     @property
     def program(self) -> Program:
@@ -73,12 +74,12 @@ def scale(p: int, _: int, x: int, w: int, w_shoup: int) -> int:
 
 
 OPERATIONS = [
-    Operation("Fq product", FQ, radix32.mul_mont, 2, 1 << 12, mul, "27.2 G/s"),
-    Operation("Fq square", FQ, radix32.sqr_mont, 1, 1 << 12, sqr, "33.9 G/s"),
-    Operation("Fq sum", FQ, radix32.add_mod, 2, 1 << 15, add, "418 G/s"),
-    Operation("Fq difference", FQ, radix32.sub_mod, 2, 1 << 15, sub, "439 G/s"),
-    Operation("Fr product", FR, radix32.mul_mont, 2, 1 << 13, mul, "59.7 G/s"),
-    Operation("Fr square", FR, radix32.sqr_mont, 1, 1 << 13, sqr, "72 G/s"),
+    Operation("Fq product", FQ, radix32.mul_mont, 2, 1 << 12, mul),
+    Operation("Fq square", FQ, radix32.sqr_mont, 1, 1 << 12, sqr),
+    Operation("Fq sum", FQ, radix32.add_mod, 2, 1 << 15, add),
+    Operation("Fq difference", FQ, radix32.sub_mod, 2, 1 << 15, sub),
+    Operation("Fr product", FR, radix32.mul_mont, 2, 1 << 13, mul),
+    Operation("Fr square", FR, radix32.sqr_mont, 1, 1 << 13, sqr),
     Operation("Fr product by constant", FR, radix32.mul_shoup, 3, 1 << 13, scale),
     Operation("Fr sum", FR, radix32.add_mod, 2, 1 << 15, add),
 ]
@@ -181,9 +182,8 @@ def case(device: CudaDevice, operation: Operation) -> Case:
         same = np.array_equal(left, np.resize(one_each, left.shape))
         return same and [value_of(row) for row in one_each] == expected(operation, given)
 
-    clock = device.card.clock_mhz * 1e6 * device.card.multiprocessors
     program = operation.program
-    products = program.wide_products + program.low_products / 2
+    cost = wide_products(program) or len(program.instructions) / 2
     return Case(
         name=operation.name,
         device=f"{device.name}, {kernel.registers} regs",
@@ -193,9 +193,9 @@ def case(device: CudaDevice, operation: Operation) -> Case:
         check=check,
         items=rows.shape[0] * operation.rounds,
         unit="operations",
-        limit=clock * WIDE_PRODUCTS_A_CLOCK / (products or len(program.instructions) / 2),
+        limit=multiplier_rate(device.card.multiprocessors, device.card.clock_mhz) / cost,
         limit_of="its products, or without any its instructions, at the rate and highest clock of the card",
-        peer=Peer(name="sppark", source="CUDA C++ on one H200", times={0: operation.sppark}),
+        peer=SPPARK_FIELDS.get(operation.name),
     )
 
 
@@ -241,6 +241,10 @@ def cases(chosen: argparse.Namespace) -> Iterator[Case]:
                 yield case(device, operation)
 
 
+def facts_of(chosen: argparse.Namespace) -> dict[str, object]:
+    return machine_of(find_card(load_api(), chosen.device))
+
+
 def show_compiled(capability: tuple[int, int] = (9, 0)) -> None:
     for operation in OPERATIONS:
         compiled = Repeating(operation).compile(capability)
@@ -251,4 +255,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--compile-only"]:
         show_compiled()
     else:
-        main("Field arithmetic on a GPU", cases, options, runs=20)
+        main("Field arithmetic on a GPU", cases, options, runs=20, facts_of=facts_of)

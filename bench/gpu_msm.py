@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
+from bench.runner import machine_of
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
@@ -392,9 +393,7 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     with CudaDevice("cuda:0") as device:
-        report(
-            part="device", name=device.card.name, sms=device.card.multiprocessors, free=device.free_memory()
-        )
+        report(part="machine", free=device.free_memory(), **machine_of(device.card))
         group_part(device, FQ_GPU, options, options.g1, options.selected)
         if options.g2:
             group_part(device, FQ2_GPU, options, options.g2, [])

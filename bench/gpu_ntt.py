@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.runner import machine_of
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
@@ -367,9 +368,7 @@ def main() -> None:
 
     report = Report(chosen.out, chosen.seconds)
     with CudaDevice(chosen.device) as device:
-        report.add(
-            "device", device.card.name, driver=device.card.driver_cuda, clock_mhz=device.card.clock_mhz
-        )
+        report.add("machine", device.card.name, **machine_of(device.card))
         sizes = [*chosen.small, *chosen.log2_n, *(log2_n for log2_n, _ in BATCHES if chosen.small)]
         schedules = [Schedule(log2_n) for log2_n in dict.fromkeys(sizes)]
         if not chosen.no_variants:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.peers import Peer
 from cuzk.doctor import cpu_model
+from cuzk.kernels.device.cuda_card import Card, driver_release
 from cuzk.units import format_size
 
 if TYPE_CHECKING:
@@ -158,6 +159,18 @@ def machine() -> dict[str, str | int | float]:
     }
 
 
+def machine_of(card: Card) -> dict[str, object]:
+    """The same with a GPU."""
+    return {
+        **machine(),
+        "gpu": card.name,
+        "multiprocessors": card.multiprocessors,
+        "clock_mhz": card.clock_mhz,
+        "driver": driver_release(),
+        "numba-cuda": metadata.version("numba-cuda"),
+    }
+
+
 def _cpu() -> str:
     """The name alone says little of a virtual CPU: family and model are added."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
@@ -178,6 +191,7 @@ def main(
     *,
     warm_up: int = 2,
     runs: int = 10,
+    facts_of: Callable[[argparse.Namespace], Mapping[str, object]] = lambda options: machine(),
 ) -> None:
     """Run the cases that the options ask for. The exit code is 1 if any result was wrong."""
     parser = argparse.ArgumentParser(description=description)
@@ -187,7 +201,7 @@ def main(
     add_options(parser)
     options = parser.parse_args()
 
-    facts, results = machine(), []
+    facts, results = facts_of(options), []
     print(_HEAD)
     for case in cases(options):
         results.append(measure(case, options.warm_up, options.runs))
