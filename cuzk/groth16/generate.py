@@ -5,7 +5,7 @@ Symbols    m rows of the domain, L_i(tau) the Lagrange basis at tau, t = tau^m -
 1 scalars  L = inverse transform of (1, tau, tau^2, ...); A, B, C by the transposed circuit
 2 points   h_i = tau^i t / delta;  l_j, ic_j = (beta A_j + alpha B_j + C_j) / delta or / gamma;
            a_j = A_j, b_j = B_j where the variable occurs: each times a generator, by a fixed-base table
-3 file     encoded in chunks on all threads, written by another thread meanwhile
+3 file     encoded in chunks on all threads or a GPU, written by another thread meanwhile
 Cost       10.2 M points of G1 and 0.7 M of G2 for the smallest PoRep circuit, 15 batched additions each.
 Source     bellperson, groth16/generator.rs: the same trapdoors give the same bytes.
 """
