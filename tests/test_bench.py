@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench import tables
+from bench import gpu_tables, tables
 from bench.peers import Peer
 from bench.runner import Case, Inside, main, measure
 
@@ -118,3 +118,10 @@ def test_every_subject_has_its_place_in_the_docs() -> None:
     performance = (tables.ROOT / "docs/performance.md").read_text()
     assert all(f"<!-- measured:{name}:begin -->" in performance for name in tables.SUBJECTS)
     assert "<!-- measured:highlights:begin -->" in (tables.ROOT / "README.md").read_text()
+
+
+def test_the_gpus_tables_are_those_of_the_results_in_the_repository() -> None:
+    """To renew them: python -m bench.gpu_tables"""
+    performance = gpu_tables.PAGE.read_text(encoding="utf-8")
+    for name, content in gpu_tables.blocks(gpu_tables.KEPT).items():
+        assert f"<!-- measured:{name}:begin -->\n{content}\n<!-- measured:{name}:end -->" in performance

@@ -1,0 +1,258 @@
+"""Fills the GPU's tables of docs/performance.md: `python -m bench.gpu_tables [FOLDER]`.
+
+FOLDER holds what `gpu_field`, `gpu_ntt` and `gpu_msm` wrote; without one, the results kept in the repository.
+Shares of the limit are worked out here, see `gpu_limits`: of a transform by its schedule, of a sum by its
+affine additions.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench import peers
+from bench.gpu_limits import addition_products, multiplier_rate, transform_products
+from bench.runner import ROOT, quantity, size
+from bench.tables import markdown, replace_block
+from cuzk.kernels.modulus import FR, FR_GENERATOR
+from cuzk.kernels.ntt import Transform
+
+KEPT = ROOT / "bench/results/h200"
+PAGE = ROOT / "docs/performance.md"
+#: Milliseconds that were set as the target before the kernels were written.
+MSM_TARGETS_MS = {1 << 16: 3, 1 << 20: 10, 1 << 22: 30, 1 << 26: 280}
+_TRANSFORMS = ("inverse", "forward", "coset inverse", "coset forward")
+_PASS_BYTES = 64  # of memory traffic a value: read once, written once
+_DEGREES = {"G1": 1, "G2": 2}
+_STAGES = ("sort and scans", "round 1", "lists", "later rounds", "groups", "bits")
+Fact = dict[str, Any]
+
+
+def main() -> None:
+    for name, content in blocks(Path(sys.argv[1]) if sys.argv[1:] else KEPT).items():
+        replace_block(PAGE, name, content)
+
+
+def blocks(folder: Path) -> dict[str, str]:
+    """Every table by the name of its place."""
+    fields, transforms, sums = (
+        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("gpu_field", "gpu_ntt", "gpu_msm")
+    )
+    ntt_machine = next(fact for fact in transforms if fact["what"] == "machine")
+    msm_machine = next(fact for fact in sums if fact["part"] == "machine")
+    whole = [fact for fact in sums if fact["part"] == "msm" and not fact["note"]]
+    return {
+        "gpu-field": f"{field_table(fields)}\n\n{where(fields)}",
+        "gpu-ntt": f"{transform_table(transforms, ntt_machine)}\n\n{where(ntt_machine)}",
+        "gpu-six": six_table(transforms),
+        "gpu-msm": f"{msm_table(whole, msm_machine)}\n\n{where(msm_machine)}",
+        "gpu-stages": stage_table(sums),
+        "gpu-skewed": skewed_table(whole),
+        "gpu-selected": selected_table(sums, msm_machine),
+        "gpu-pairs": pair_table(sums, msm_machine),
+    }
+
+
+def where(machine: Fact) -> str:
+    versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numba", "numba-cuda", "numpy"))
+    return (
+        f"{machine['gpu']}, {machine['multiprocessors']} multiprocessors, {machine['clock_mhz']} MHz, driver "
+        f"{machine['driver']}; {versions}; commit {machine['commit']}, tree {machine['tree']}."
+    )
+
+
+def field_table(report: Fact) -> str:
+    rows = [
+        [
+            result["case"],
+            f"{quantity(result['rate'])}/s".replace(" /", "/"),
+            f"{result['limit_share']:.0%}",
+            result["device"].split(", ")[1].removesuffix(" regs"),
+            result["peer"]["times"]["0"] if result["peer"] else "",
+        ]
+        for result in report["results"]
+    ]
+    return markdown(["operation", "rate", "limit", "registers", "sppark"], rows)
+
+
+# Transforms
+
+
+def kinds(log2_n: int) -> list[Transform]:
+    """Those that `gpu_ntt` times, in the order of `_TRANSFORMS`."""
+    back = pow(FR_GENERATOR, -1, FR.p)
+    return [
+        Transform(log2_n, inverse=True),
+        Transform(log2_n, inverse=False),
+        Transform(log2_n, inverse=True, scale=5, shift=back),
+        Transform(log2_n, inverse=False, shift=FR_GENERATOR),
+    ]
+
+
+def first_measured(facts: list[Fact], what: str) -> Iterator[tuple[int, str, Fact]]:
+    """log2 of n, the sizes of the passes and the first fact of each n; later ones are variants."""
+    seen = set()
+    for fact in facts:
+        if fact["what"] == what:
+            exponent, _, passes = fact["n"].removeprefix("2^").partition(" ")
+            if exponent not in seen:
+                seen.add(exponent)
+                yield int(exponent), passes.split(")")[0].strip("("), fact
+
+
+def transform_table(facts: list[Fact], machine: Fact) -> str:
+    rate = multiplier_rate(machine["multiprocessors"], machine["clock_mhz"])
+    by_kind = {
+        name: {log2_n: fact for log2_n, _, fact in first_measured(facts, f"{name}, ms")}
+        for name in _TRANSFORMS
+    }
+    rows = []
+    for log2_n, passes, fact in first_measured(facts, "inverse, ms"):
+        medians = [by_kind[name][log2_n]["median"] for name in _TRANSFORMS]
+        shares = [
+            1e3 * transform_products(kind) / rate / median
+            for kind, median in zip(kinds(log2_n), medians, strict=True)
+        ]
+        traffic = len(passes.split(",")) * _PASS_BYTES * (1 << log2_n) / medians[0] / 1e9
+        rows.append(
+            [
+                f"2^{log2_n}",
+                passes,
+                *map(milliseconds, medians),
+                f"{min(shares):.0%}-{max(shares):.0%}",
+                f"{traffic:.2f} TB/s",
+                milliseconds(fact["target"]),
+                peers.SPPARK_NTT.time(1 << log2_n),
+            ]
+        )
+    return markdown(["n", "passes", *_TRANSFORMS, "limit", "memory traffic", "target", "sppark"], rows)
+
+
+def six_table(facts: list[Fact]) -> str:
+    rows = [
+        [
+            f"2^{log2_n}",
+            milliseconds(fact["median"]),
+            milliseconds(fact["median"] / 6),
+            f"{fact['tables_mb']:.0f} MB",
+            milliseconds(fact["target"]) if fact["target"] else "",
+        ]
+        for log2_n, _, fact in first_measured(facts, "six transforms, ms")
+    ]
+    return markdown(["n", "six transforms", "each", "tables of factors", "target"], rows)
+
+
+# Sums
+
+
+def additions_rate(machine: Fact, group: str) -> float:
+    """Affine additions a second that the multipliers allow."""
+    products = addition_products(_DEGREES[group])
+    return multiplier_rate(machine["multiprocessors"], machine["clock_mhz"]) / products
+
+
+def msm_table(facts: list[Fact], machine: Fact) -> str:
+    peer_of = {"G1": peers.SPPARK_MSM_G1, "G2": peers.SPPARK_MSM_G2}
+    rows = []
+    for fact in facts:
+        if fact["scalars"] == "random":
+            n, group = fact["n"], fact["group"]
+            rate = fact["windows"] * (n + (1 << fact["c"])) / fact["ms"] * 1e3
+            a_pass = "" if fact["a_pass"] == fact["windows"] else f", {fact['a_pass']} a pass"
+            target = MSM_TARGETS_MS.get(n) if group == "G1" else None
+            rows.append(
+                [
+                    f"{group}, {size(n)}",
+                    f"{fact['c']}, {fact['windows']}{a_pass}",
+                    milliseconds(fact["ms"]),
+                    milliseconds(fact["card_ms"]),
+                    f"{rate / additions_rate(machine, group):.0%}",
+                    f"{fact['GB']:.1f} GB",
+                    milliseconds(target) if target else "",
+                    peer_of[group].time(n),
+                ]
+            )
+    heads = ["points", "bits, windows", "median", "on the card", "limit", "workspace", "target", "sppark"]
+    return markdown(heads, rows)
+
+
+def stage_table(facts: list[Fact]) -> str:
+    """Stages down, MSMs across; the kernels of a stage are added up."""
+    columns: dict[str, dict[str, float]] = {}
+    group = ""
+    for fact in facts:
+        group = fact.get("group", group)
+        head = f"{group}, {size(fact.get('n', 0))}"
+        if fact["part"] == "stages" and head not in columns:
+            columns[head] = dict.fromkeys(_STAGES, 0.0)
+            for name, took in fact.items():
+                if name not in ("part", "n", "sum"):
+                    columns[head][stage_of(name)] += took
+    rows = [[stage, *(milliseconds(column[stage]) for column in columns.values())] for stage in _STAGES]
+    return markdown(["stage", *columns], rows)
+
+
+def stage_of(name: str) -> str:
+    if name == "round_1":
+        return "round 1"
+    prefixes = {"round": "later rounds", "lists": "lists", "group": "groups", "bit": "bits"}
+    return next((stage for prefix, stage in prefixes.items() if name.startswith(prefix)), "sort and scans")
+
+
+def skewed_table(facts: list[Fact]) -> str:
+    by_scalars: dict[str, dict[str, Fact]] = {}
+    for fact in facts:
+        if fact["n"] == 1 << 20:
+            by_scalars.setdefault(fact["scalars"], {})[fact["group"]] = fact
+    rows = [
+        [name, *(milliseconds(found[group]["ms"]) for group in _DEGREES)]
+        for name, found in by_scalars.items()
+    ]
+    return markdown(["scalars", *(f"{group}, 2^20" for group in _DEGREES)], rows)
+
+
+def selected_table(facts: list[Fact], machine: Fact) -> str:
+    rows = [
+        [
+            f"{fact['group']}, {size(fact['n'])}",
+            milliseconds(fact["ms"]),
+            milliseconds(fact["card_ms"]),
+            f"{quantity(1e9 * fact['G'])}/s".replace(" /", "/"),
+            f"{1e9 * fact['G'] / additions_rate(machine, fact['group']):.0%}",
+            peers.SPPARK_SELECTED.time(fact["n"]),
+        ]
+        for fact in facts
+        if fact["part"] == "selected" and fact["variant"] == "{}"
+    ]
+    return markdown(["points", "median", "on the card", "additions", "limit", "sppark, large n"], rows)
+
+
+def pair_table(facts: list[Fact], machine: Fact) -> str:
+    rows = []
+    for fact in facts:
+        if fact["part"] == "pairs":
+            best = max(fact["random_G"], fact["sequential_G"])
+            rows.append(
+                [
+                    f"{fact['group']}, {fact['shape'].strip('()').replace('=', ' ')}",
+                    f"{fact['registers']}, {fact['local']}",
+                    f"{fact['random_G']:.2f} G/s",
+                    f"{fact['sequential_G']:.2f} G/s",
+                    f"{1e9 * best / additions_rate(machine, fact['group']):.0%}",
+                    f"{fact['us_4096']:.0f} us",
+                ]
+            )
+    heads = ["shape", "registers, local bytes", "random rows", "neighbours", "limit", "4096 pairs"]
+    return markdown(heads, rows)
+
+
+def milliseconds(value: float) -> str:
+    return f"{value:.3g} ms"
+
+
+if __name__ == "__main__":
+    main()
