@@ -21,7 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -202,17 +202,32 @@ def one_batch(device: CudaDevice, form: Any, count: int, n: int) -> None:
 
 
 def disk(folder: Path, nbytes: int) -> None:
-    """As many bytes from one buffer of ordinary memory, to see what the file system takes by itself."""
+    """As many bytes from one buffer of ordinary memory, to see what the file system takes by itself.
+
+    Three ways: in order, then to the disk; the disk asked meanwhile by another thread; four threads at once.
+    """
     path, page = folder / "disk", np.ones(12 << 20, np.uint8)
-    start = time.perf_counter()
-    with path.open("xb", buffering=0) as file:
-        for _ in range(nbytes // page.nbytes):
-            file.write(page.data)
-        written = time.perf_counter()
-        os.fsync(file.fileno())
-    done = time.perf_counter()
-    path.unlink()
-    report(part="disk alone", folder=str(folder), write_s=written - start, fsync_s=done - written)
+    offsets = range(0, nbytes, page.nbytes)
+    for way in ("in order", "synced meanwhile", "four threads"):
+        start = time.perf_counter()
+        with path.open("xb", buffering=0) as file:
+            number = file.fileno()
+            with ThreadPoolExecutor(4) as pool:
+                waiting: list[Future[Any]] = []
+                for i, offset in enumerate(offsets):
+                    if way == "four threads":
+                        waiting.append(pool.submit(os.pwrite, number, page.data, offset))
+                        continue
+                    os.pwrite(number, page.data, offset)
+                    if way == "synced meanwhile" and i % 5 == 0 and (not waiting or waiting[-1].done()):
+                        waiting.append(pool.submit(os.fdatasync, number))
+                for future in waiting if way == "four threads" else []:
+                    future.result()
+                written = time.perf_counter()
+            os.fsync(number)
+        done = time.perf_counter()
+        path.unlink()
+        report(part="disk alone", folder=str(folder), way=way, write_s=written - start, total_s=done - start)
 
 
 def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:

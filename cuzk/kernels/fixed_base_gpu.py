@@ -25,7 +25,8 @@ import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.device.cuda_launch import Launch
+from cuzk.kernels.device.cuda_memory import DeviceArray, PinnedArray
 from cuzk.kernels.field import any_lane, from_mont, is_zero, load
 from cuzk.kernels.field_memory import store_encoded
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
@@ -127,11 +128,17 @@ class GpuFixedBase:
         layout = self._layout()
         self._memory = device.allocate(layout.nbytes, np.uint8)
         self._at = layout.carve(self._memory)
-        self._pinned = [device.pinned((most, encoded_bytes(form)), np.uint8) for _ in range(2)]
-        self._rounds = [self._round(window) for window in range(self._windows - 1)]
+        self._pinned: list[PinnedArray] = []
         #: Called with the name of each stage of a batch as it has been submitted; for measurements.
         self.mark: Callable[[str], None] = lambda stage: None
-        self._fill_table()
+        try:
+            for _ in range(2):
+                self._pinned.append(device.pinned((most, encoded_bytes(form)), np.uint8))
+            self._rounds = [self._round(window) for window in range(self._windows - 1)]
+            self._fill_table()
+        except BaseException:
+            self.close()
+            raise
 
     def _layout(self) -> Layout:
         words, last_level = self.form.words, self._windows << (self.bits - 1)
@@ -150,7 +157,7 @@ class GpuFixedBase:
         parts.add("identities", 1)
         return parts
 
-    def _adder(self, pool: str, n_points: int, pairs: DeviceArray, number: int) -> Any:
+    def _adder(self, pool: str, n_points: int, pairs: DeviceArray, number: int) -> Launch:
         """A launch of additions whose pool is `table` or `sums`; see `pair_add_kernel`."""
         at, shape = self._at, self._shape
         return self.device.load(pair_add_kernel(self.form, shape)).prepare(
@@ -159,7 +166,7 @@ class GpuFixedBase:
             pairs, at["sizes"], at["bases"], number, at["prefixes"],
         )  # fmt: skip
 
-    def _round(self, number: int) -> Any:
+    def _round(self, number: int) -> Launch:
         """Sum i += a row of the table, in place: a pair reads no other sum, and writes its own last."""
         pairs = self._at["pairs"].rows(number * self._most, (number + 1) * self._most)
         return self._adder("sums", self._points, pairs, self.bits)

@@ -17,6 +17,7 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
+from cuzk.errors import ResourceError
 from cuzk.groth16.generate import Trapdoors, generate
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
@@ -99,6 +100,20 @@ def test_a_scalar_of_zero_is_refused_wherever_it_stands(device: CudaDevice, form
             with pytest.raises(AssertionError, match="is 0"):
                 base.encoded(scalar_rows(values))
         assert len(base.encoded(scalar_rows([5, 7]))) == 2
+
+
+def test_a_host_that_pins_no_memory_leaves_none_of_the_card_behind(
+    device: CudaDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = device.memory.used_bytes
+
+    def refuse(*_: object) -> None:
+        raise ResourceError("no memory to pin")
+
+    with monkeypatch.context() as patch, pytest.raises(ResourceError, match="no memory to pin"):
+        patch.setattr(device, "pinned", refuse)
+        GpuFixedBase(device, GROUPS[0].values[0], 100, 50)
+    assert device.memory.used_bytes == used
 
 
 def test_parameters_of_the_toy_circuit_are_upstreams(device: CudaDevice, tmp_path: Path) -> None:
