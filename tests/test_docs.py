@@ -9,9 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
-_KEY = re.compile(
-    r"\[((?:[A-Z][A-Za-z]*\d{1,2}|EFD|CycloneMSM)(?:, (?:[A-Z][A-Za-z]*\d{1,2}|EFD|CycloneMSM))*)\](?!\()"
-)
+_ONE_KEY = r"(?:[A-Z][A-Za-z]*\d{1,2}|EFD|CycloneMSM|Sho)"
+_KEY = re.compile(rf"\[({_ONE_KEY}(?:, {_ONE_KEY})*)\](?!\()")
 
 
 def keys(text: str) -> set[str]:
