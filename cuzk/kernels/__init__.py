@@ -16,6 +16,20 @@ Read in this order:
     sha256, poseidon_witness, steps,
     packing, serialize                   what `witness` runs for each gadget; rows as bytes
 
+and for a GPU, importable where numba-cuda is:
+
+    cuda_compile, cuda_jit               from Python to code for a card; the decorator, and where code is kept
+    gpu_types, gpu_ops                   models of the field types there; operations beside the field
+    ntt_schedule, eight_values,
+    ntt_gpu_kernels, ntt_gpu             transforms: their passes, steps, kernels and launches
+    inverse_gpu, pair_add_gpu,
+    rounds_gpu, tail_sum_gpu             additions of pairs; rounds of them; short lists without inversions
+    bucket_sort_gpu, staged_sort_gpu,
+    integrate_gpu, workspace_gpu,
+    msm_gpu, selected_sum_gpu            sums of points
+    points_gpu, subset_sums_gpu,
+    fixed_base_gpu, proof_kernels_gpu    encodings, checks and multiples; what a task compiles ahead
+
 Words: a *form* says how elements are held (field, lanes, layout) and is an argument of kernels; a *row* of an
 array is one element or point; a *code* names a point row with a sign; a *twin* or *textbook* function is the
 reference in plain integers. May import `errors` and `folders`.
