@@ -78,7 +78,6 @@ class ParameterFile:
     b_g1: npt.NDArray[np.uint8]
     b_g2: npt.NDArray[np.uint8]
 
-
     def require(self, expected: PointCounts) -> None:
         """Raises ParameterError unless the file has the points of a circuit with these counts."""
         names: list[SectionName | Literal["ic"]] = ["ic", *(name for name, _ in SECTIONS)]

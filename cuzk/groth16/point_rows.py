@@ -1,4 +1,4 @@
-"""The sections of a parameter file as point rows for kernels: decoded, checked, a slice at a time in one array.
+"""The sections of a parameter file as point rows for kernels: decoded, checked, a slice at a time, one array.
 
 Every decoding checks that coordinates are canonical and points on the curve. Whether they lie in the subgroup
 of order r is checked once for a file, by random sums (`subset_sums`), and remembered by `checked`.
@@ -20,7 +20,8 @@ from cuzk.kernels.subset_sums import random_subset_sums
 from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
 
 SLICE = 1 << 21
-"""Points that lie decoded at once: 268 MB in G1. Of h at 2^22, a second slice costs 3 % of its sum in buckets."""
+"""Points that lie decoded at once: 268 MB in G1. Of h at 2^22, a second slice costs 3 % of its sum in
+buckets."""
 
 
 def slices(count: int) -> list[slice]:

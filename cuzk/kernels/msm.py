@@ -88,9 +88,10 @@ class WindowPlan:
 
     @property
     def tasks(self) -> list[tuple[int, int, int]]:
-        """(window, part, parts): all windows; where each is a single task, those of the last round are cut finer.
+        """(window, part, parts): all windows; where each is one task, those of the last round are cut finer.
 
-        Cores differ in speed from second to second: with whole windows at the end, one would wait for the other.
+        Cores differ in speed from second to second: with whole windows at the end, one would wait for
+        the other.
         """
         whole = self.windows - self.threads if self._can_be_cut(self.parts) else self.windows
         cut = [(w, LAST_PARTS) for w in range(max(whole, 0), self.windows)]
@@ -181,7 +182,8 @@ def recode(
     p: WindowPlan,
     digits: NDArray[np.int32],
 ) -> None:
-    """digits (W, n + padding) := such that sum of 2^(c*w) * digits[w, i] = scalars[i] mod r; 0 where the point is (0, 0).
+    """digits (W, n + padding) := such that sum of 2^(c*w) * digits[w, i] = scalars[i] mod r; 0 where the
+    point is (0, 0).
 
     Digits without carries: half a window is added to each window but the top one, in one addition of 256-bit
     numbers; then a digit is its window's bits minus that half, and the top digit is what is left, signed.
@@ -225,8 +227,8 @@ def _recode(scalars, first, last, c, constants, digits):  # type: ignore[no-unty
 class Windows:
     """Steps 2 to 4. A task leaves its T[j] in row `part` of `results` (parts, W*c), as codes of rows.
 
-    `digits` (W, n + padding) is to be filled before. It and the threads' lists lie in rows behind the points: memory
-    that is used again costs less than fresh memory.
+    `digits` (W, n + padding) is to be filled before. It and the threads' lists lie in rows behind the points:
+    memory that is used again costs less than fresh memory.
     """
 
     def __init__(self, device: CpuDevice, form: Form, rows: Rows, index: Codes, p: WindowPlan) -> None:
