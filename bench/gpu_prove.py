@@ -1,0 +1,260 @@
+"""Whole proofs on a GPU, 2 KiB: `python3 bench/gpu_prove.py --out FOLDER`.
+
+Parameters are made on the CPU, from the trapdoors of the vectors, and checked by their SHA-256. Then the
+first proof of a process, proofs of a warm one, and whole runs of the command in processes of their own; every
+proof is compared with upstream's bytes. Where one differs, each step is compared with the CPU's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import hashlib
+import io
+import json
+import os
+import pstats
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402
+
+import cuzk  # noqa: E402
+from cuzk.circuit.porep import Commitments, free_values, porep_circuit  # noqa: E402
+from cuzk.circuit.rows import evaluate_rows  # noqa: E402
+from cuzk.circuit.witness import assign  # noqa: E402
+from cuzk.events import Event, Notice, StageDone  # noqa: E402
+from cuzk.groth16.locate import find_parameters  # noqa: E402
+from cuzk.groth16.parameters import open_parameters  # noqa: E402
+from cuzk.groth16.prove import begin_sums  # noqa: E402
+from cuzk.groth16.target_cpu import CpuTarget  # noqa: E402
+from cuzk.kernels.device.choose import choose  # noqa: E402
+from cuzk.sector.c1 import read_c1  # noqa: E402
+
+VECTORS = ROOT / "tests/vectors/porep"
+SECTOR_BYTES = 2048
+FILES = ("2k-random.json", "2k-zero.json", "2k-synthetic.json")
+TARGET_S = {"warm": 0.3, "from the shell": 2.0}
+REPORT: dict[str, Any] = {}
+_START = time.perf_counter()
+
+
+def say(text: str) -> None:
+    print(f"[{time.perf_counter() - _START:6.1f}] {text}", flush=True)
+
+
+def attempt(name: str, part: Callable[[], Any]) -> Any:
+    """The part's result; a failure is reported, and the rest goes on."""
+    try:
+        return part()
+    except Exception:
+        REPORT.setdefault("failed", {})[name] = traceback.format_exc()
+        say(f"{name} FAILED\n{traceback.format_exc()}")
+        return None
+
+
+class Stages:
+    """Seconds by stage of one run."""
+
+    def __init__(self, *, show: bool = False) -> None:
+        self.seconds: dict[str, float] = {}
+        self._show = show
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, StageDone):
+            self.seconds[event.name] = self.seconds.get(event.name, 0.0) + event.seconds
+            if self._show:
+                say(f"    {event.name:<44}{1e3 * event.seconds:10.1f} ms")
+        elif isinstance(event, Notice) and self._show:
+            say(f"    {event.level}: {event.text}")
+
+
+def parameters(folder: Path, vectors: dict[str, Any]) -> None:
+    given = vectors["trapdoors"]
+    trapdoors = [given[name] for name in ("alpha", "beta", "gamma", "delta", "tau")]
+    stages = Stages(show=True)
+    begin = time.perf_counter()
+    path = cuzk.generate_parameters(
+        SECTOR_BYTES, trapdoors=trapdoors, out=folder, device="cpu", on_event=stages.hear
+    )[0]
+    REPORT["parameters_s"] = time.perf_counter() - begin
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    same = digest == vectors["params_2k"]["params_sha256"]
+    say(f"parameters on the CPU: {REPORT['parameters_s']:.1f} s, bytes {'ok' if same else 'WRONG'}")
+
+
+def one_proof(
+    file: str, folder: Path, device: str, expected: dict[str, str], *, show: bool
+) -> dict[str, Any]:
+    stages = Stages(show=show)
+    begin = time.perf_counter()
+    result = cuzk.prove(
+        VECTORS / file, params=folder, device=device, insecure_rs=(13, 17), on_event=stages.hear
+    )
+    seconds = time.perf_counter() - begin
+    same = result.proof.hex() == expected[file]
+    if show or not same:
+        say(f"{file}: {seconds:.3f} s, bytes {'ok' if same else 'WRONG'}")
+    return {"file": file, "s": seconds, "same": same, "stages": stages.seconds}
+
+
+def warm(folder: Path, device: str, expected: dict[str, str], runs: int) -> None:
+    for file in FILES[1:]:
+        one_proof(file, folder, device, expected, show=True)
+    done = [one_proof(FILES[0], folder, device, expected, show=False) for _ in range(runs)]
+    REPORT["warm"] = done
+    times = sorted(run["s"] for run in done)
+    say(
+        f"warm, {runs} proofs: median {1e3 * median(times):.1f} ms, {1e3 * times[0]:.1f} to"
+        f" {1e3 * times[-1]:.1f} ms, bytes {'ok' if all(run['same'] for run in done) else 'WRONG'},"
+        f" at most {1e3 * TARGET_S['warm']:.0f} ms wanted"
+    )
+    for name in dict.fromkeys(name for run in done for name in run["stages"]):
+        say(f"    {name:<44}{1e3 * median(run['stages'].get(name, 0.0) for run in done):10.1f} ms")
+
+
+def profile(folder: Path, device: str, expected: dict[str, str]) -> None:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    one_proof(FILES[0], folder, device, expected, show=False)
+    profiler.disable()
+    for order in ("tottime", "cumulative"):
+        text = io.StringIO()
+        pstats.Stats(profiler, stream=text).sort_stats(order).print_stats(28)
+        shown = [line for line in text.getvalue().splitlines() if line.strip()]
+        REPORT[f"profile by {order}"] = shown
+        say("\n" + "\n".join(line.replace(str(ROOT), "") for line in shown))
+
+
+def from_the_shell(folder: Path, device: str, expected: dict[str, str], runs: int) -> None:
+    command = [sys.executable, str(ROOT / "cli.py"), "prove", str(VECTORS / FILES[0])]
+    command += ["--params", str(folder), "--device", device, "--insecure-rs", "13,17", "--out"]
+    times = []
+    for run in range(runs):
+        proof = folder / f"proof-{run}.bin"
+        begin = time.perf_counter()
+        done = subprocess.run([*command, str(proof)], capture_output=True, text=True, check=False)
+        times.append(time.perf_counter() - begin)
+        same = proof.is_file() and proof.read_bytes().hex() == expected[FILES[0]]
+        say(
+            f"from the shell: {times[-1]:.2f} s, exit code {done.returncode},"
+            f" bytes {'ok' if same else 'WRONG'}"
+        )
+        if run in (0, runs - 1) or not same:
+            say(done.stderr[-3000:] + done.stdout[-1500:])
+    REPORT["from_the_shell_s"] = times
+    say(f"from the shell: median {median(times):.2f} s, {TARGET_S['from the shell']} s wanted")
+
+
+def imports(device: str) -> None:
+    """What a start costs before the first stage."""
+    steps = {
+        "python": "pass",
+        "import cuzk.api": "import cuzk.api",
+        "choose": f"from cuzk.kernels.device.choose import choose; choose({device!r})",
+        "open the card": f"from cuzk.kernels.device.cuda import CudaDevice; CudaDevice({device!r}).close()",
+        "import the target": "import cuzk.groth16.target_gpu",
+        "list the kernels": "from cuzk.warm_up_gpu import _by_name; _by_name('prove', 22)",
+    }
+    for name, code in steps.items():
+        times = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, capture_output=True)
+            times.append(time.perf_counter() - begin)
+        REPORT.setdefault("starts_s", {})[name] = min(times)
+        say(f"    {name:<44}{1e3 * min(times):10.1f} ms")
+
+
+def diagnose(folder: Path, device: str) -> None:
+    """Each step of one proof on both targets."""
+    from cuzk.groth16.target_gpu import release, resident
+
+    release()
+    c1 = read_c1(VECTORS / FILES[0])
+    found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=folder)
+    held = open_parameters(found.path)
+    choice = choose(device)
+    assert choice.card is not None
+    circuit = porep_circuit(c1.shape)
+    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+    assignment = assign(choice.host, circuit, free_values(c1.shape, public, c1.partitions[0]))
+    cpu = CpuTarget(choice.host, held, check_subgroup=False)
+
+    def unheard(done: int, total: int) -> None:
+        pass
+
+    m = 1 << 22
+    with resident(choice.host, choice.card.uuid, held, check_subgroup=False) as gpu:
+        kept: dict[str, Any] = {}
+        for target in (cpu, gpu):
+            pending = attempt("begin sums", lambda t=target: begin_sums(t, circuit, assignment)) or {}
+            a, b = target.row_vectors(m)
+            evaluate_rows(choice.host, circuit, assignment, out=(a, b))
+            rows = (a.copy(), b.copy())
+            h = target.quotient(a, b)
+            plain = h if target is cpu else gpu._device.download(h)
+            steps = {"rows": rows, "h": plain.copy()}
+            steps["sum h"] = attempt("sum h", lambda t=target, c=h: t.sum_of_h(c, unheard))
+            for section, wait in pending.items():
+                steps[f"sum {section}"] = attempt(f"sum {section}", lambda w=wait: w(unheard))
+            if target is cpu:
+                kept = steps
+                continue
+            order = gpu._transforms.schedule.coefficients_at(np.arange(m - 1))
+            say(f"rows equal: {all(np.array_equal(x, y) for x, y in zip(rows, kept['rows'], strict=True))}")
+            say(f"coefficients equal: {np.array_equal(steps['h'], kept['h'][order])}")
+            for name in steps:
+                if name.startswith("sum"):
+                    say(f"{name} equal: {steps[name] == kept[name]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--params", type=Path, help="a folder of parameters that are made already")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    vectors = json.loads((VECTORS / "vectors.json").read_text(encoding="utf-8"))
+    expected = {case["file"]: case["proof_r13_s17"] for case in vectors["cases"] if "proof_r13_s17" in case}
+    say(f"{len(os.sched_getaffinity(0))} cores")
+    with tempfile.TemporaryDirectory() as made:
+        folder = options.params or Path(made)
+        if not options.params:
+            attempt("parameters", lambda: parameters(folder, vectors))
+        first = attempt("first", lambda: one_proof(FILES[0], folder, options.device, expected, show=True))
+        REPORT["first"] = first
+        if first is None or not first["same"]:
+            attempt("diagnose", lambda: diagnose(folder, options.device))
+        else:
+            attempt("warm", lambda: warm(folder, options.device, expected, options.runs))
+            attempt("profile", lambda: profile(folder, options.device, expected))
+            from cuzk.groth16.target_gpu import release
+
+            release()
+            again = attempt("again", lambda: one_proof(FILES[0], folder, options.device, expected, show=True))
+            REPORT["first, compiled"] = again
+            release()
+            attempt("shell", lambda: from_the_shell(folder, options.device, expected, 5))
+            attempt("starts", lambda: imports(options.device))
+        (options.out / "gpu_prove.json").write_text(
+            json.dumps(REPORT, indent=1, default=str), encoding="utf-8"
+        )
+    sys.exit(1 if "failed" in REPORT else 0)
+
+
+if __name__ == "__main__":
+    main()
