@@ -92,7 +92,7 @@ def test_a_task_compiles_a_bounded_number_of_kernels_and_the_second_start_none(
 @pytest.mark.slow
 def test_what_is_compiled_ahead_is_all_that_generating_and_proving_need(tmp_path: Path) -> None:
     """A kernel that is first compiled in the middle of a proof would stop it for seconds."""
-    finish(start_warm_up(tmp_path, (*TO_GENERATE, *TO_PROVE)))
+    finish(start_warm_up(tmp_path, (*TO_GENERATE, *TO_CHECK, *TO_PROVE)))
     before = compiled(tmp_path)
     folder = tmp_path / "parameters"
     generate = ("params", "generate", "--sector-size", "2KiB", "--insecure-dev", "--out", str(folder))
