@@ -85,6 +85,6 @@ threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads; without it: every core."
 )
 device_option = click.option(
-    "--device", metavar="auto|cpu|cuda:N|UUID", help="Where to compute; auto is the CPU."
+    "--device", metavar="auto|cpu|cuda:N|UUID", help="Where to compute; auto is a GPU if there is one."
 )
 size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")

@@ -1,4 +1,4 @@
-"""Every kernel of the GPU that a proof launches, so that all can be compiled side by side before it begins."""
+"""Every kernel of the GPU that a proof launches, so that all can be compiled before it begins."""
 
 from __future__ import annotations
 

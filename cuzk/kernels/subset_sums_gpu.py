@@ -34,7 +34,7 @@ def bit_of_bytes(source, k, n, bits):  # type: ignore[no-untyped-def]
 
 
 def random_subset_sums(device: CudaDevice, selected: GpuSelectedSum, count: int) -> list[Point[Any]]:
-    """80 sums of half of the points that `selected` sums, each half by randomness from the operating system."""
+    """80 sums of half of the points that `selected` sums, each half random, from the operating system."""
     generator = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
     sums = []
     with device.allocate(count, np.uint8) as random, device.allocate(count, np.uint8) as bits:

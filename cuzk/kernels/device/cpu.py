@@ -1,6 +1,7 @@
 """The CPU as a device: which kernels it can run, its threads, its memory.
 
-Eight-lane kernels need AVX-512 IFMA; the choice is made once, from the CPU's flags, and can be forced for comparison.
+Eight-lane kernels need AVX-512 IFMA; the choice is made once, from the CPU's flags, and can be forced for
+comparison.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import numpy as np
 from llvmlite import binding
 
 from cuzk.errors import DeviceError
-from cuzk.kernels.field_type import FQ, FQ8, FR, FR8
-from cuzk.kernels.field_type import FQ2, FQ2_8
+from cuzk.kernels.field_type import FQ, FQ2, FQ2_8, FQ8, FR, FR8
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,8 +57,8 @@ class CpuDevice:
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """`function` of every item, in order, on this device's threads; the first exception stops the rest.
 
-        Items are taken one by one from a shared queue, so uneven ones balance. Compiled work (`nogil`) runs in
-        parallel; the calling thread takes part.
+        Items are taken one by one from a shared queue, so uneven ones balance. Compiled work (`nogil`) runs
+        in parallel; the calling thread takes part.
         """
         work = list(items)
         results: list[Any] = [None] * len(work)
@@ -89,11 +89,11 @@ class CpuDevice:
 
 
 class Arena:
-    """One block of memory that the steps of a proof use in turn: touching fresh memory costs more than the copy.
+    """One block of memory that the steps of a proof use in turn: touching fresh memory is what costs.
 
     What `take` returns holds until the next call.
 
-    least_words  the block's size in uint64, if it is known; otherwise it grows, and is fresh each time it does
+    least_words  the block's size in uint64, if it is known; otherwise it grows, and is fresh each time
     """
 
     def __init__(self, least_words: int = 0) -> None:

@@ -1,13 +1,14 @@
 """One element a value on an NVIDIA GPU, of 32-bit limbs: an array of words, canonical after every operation.
 
-Every operation is one block of inline PTX, so that its carry chains stay whole (`codegen.radix32`). A row of memory is
-the limbs one after another, read and written 16 bytes at a time: it begins at a multiple of 16 bytes.
+Every operation is one block of inline PTX, so that its carry chains stay whole (`codegen.radix32`). A row of
+memory is the limbs one after another, read and written 16 bytes at a time: it begins at a multiple of 16
+bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -43,7 +44,7 @@ def negation_type(a: Any) -> Any:
     return a
 
 
-@lru_cache(maxsize=None)
+@cache
 def _program(emit: Callable[..., Any], modulus: Modulus, elements: int) -> asm.Program:
     return radix32.build(emit, modulus, elements)
 
@@ -60,7 +61,9 @@ def inline(builder: Any, form: Any, emit: Callable[..., Any], *values: Any) -> A
 
 
 def constant(builder: Any, form: Any, value: int) -> Any:
-    return ir.Constant(value_type(form), [ir.Constant(_I32, w) for w in radix32.constant(value, form.modulus)])
+    return ir.Constant(
+        value_type(form), [ir.Constant(_I32, w) for w in radix32.constant(value, form.modulus)]
+    )
 
 
 def add(builder: Any, form: Any, a: Any, b: Any) -> Any:
@@ -109,7 +112,9 @@ def encoded_type(element: Any) -> Any:
 def is_below_p(builder: Any, form: Any, value: Any) -> Any:
     """The most significant difference decides."""
     below = ir.Constant(ir.IntType(1), 0)
-    for limb, p in zip(limbs_of(builder, form, value), radix32.constant(form.modulus.p, form.modulus), strict=True):
+    for limb, p in zip(
+        limbs_of(builder, form, value), radix32.constant(form.modulus.p, form.modulus), strict=True
+    ):
         p_limb = ir.Constant(_I32, p)
         is_equal = builder.icmp_unsigned("==", limb, p_limb)
         below = builder.select(is_equal, below, builder.icmp_unsigned("<", limb, p_limb))
