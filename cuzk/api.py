@@ -171,7 +171,7 @@ def _compile_ahead(choice: Choice, parameters: ParameterFile, on_event: OnEvent)
     from cuzk.warm_up_gpu import warm_up_gpu
 
     warm_up(choice.host, TO_PROVE_BESIDE_GPU, on_event)
-    warm_up_gpu(choice.host, choice.card, "prove", parameters.counts, on_event)
+    warm_up_gpu(choice.host, choice.card, "prove", parameters.counts.domain_log2, on_event)
 
 
 def _prove_one(

@@ -335,12 +335,12 @@ def params_fetch(
 def sector_inspect(c1: Path, miner: int | None, settings: Config, as_json: bool) -> None:
     """Read C1, check all that can be checked without proving, and show what it says."""
     from cuzk import report
-    from cuzk.kernels.device.choose import choose_device
+    from cuzk.kernels.device.choose import choose_host
     from cuzk.sector.c1 import read_c1
     from cuzk.sector.check import check
     from cuzk.warm_up import TO_CHECK, warm_up
 
-    machine = choose_device(settings.device, settings.threads)
+    machine = choose_host(settings.device, settings.threads)
     with view.live(as_json=as_json) as on_event:
         with stage(on_event, "read"):
             sector = read_c1(c1)
@@ -403,12 +403,32 @@ def circuit_digest(
 
 @command(main, "doctor")
 @params_option
+@click.option("--self-test", is_flag=True, help="Also run the GPU's kernels and compare with plain integers.")
+@device_option
+@threads_option
 @json_option
-def doctor_(settings: Config, params: Path | None, as_json: bool) -> None:
+@click.pass_context
+def doctor_(
+    ctx: click.Context,
+    settings: Config,
+    params: Path | None,
+    self_test: bool,
+    device: str | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
     """Show what this machine has, and what cuzk uses of it."""
     from cuzk import doctor
 
-    view.show_sections(doctor.examine(params or settings.params), as_json=as_json)
+    sections = doctor.examine(params or settings.params)
+    if self_test:
+        with view.live(as_json=as_json) as on_event:
+            sections["self-test"] = doctor.self_test(
+                device or settings.device, threads or settings.threads, on_event
+            )
+    view.show_sections(sections, as_json=as_json)
+    if any(str(verdict).startswith(doctor.WRONG) for verdict in sections.get("self-test", {}).values()):
+        ctx.exit(1)
 
 
 if __name__ == "__main__":

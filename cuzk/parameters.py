@@ -76,7 +76,7 @@ def _compile_ahead(choice: Choice, counts: PointCounts, on_event: OnEvent) -> No
     from cuzk.warm_up_gpu import warm_up_gpu
 
     warm_up(choice.host, TO_GENERATE_BESIDE_GPU, on_event)
-    warm_up_gpu(choice.host, choice.card, "generate", counts, on_event)
+    warm_up_gpu(choice.host, choice.card, "generate", counts.domain_log2, on_event)
 
 
 @contextmanager

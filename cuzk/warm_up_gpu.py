@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 
 from cuzk.events import OnEvent, stage
-from cuzk.groth16.parameters import PointCounts
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda_card import Card
@@ -26,9 +25,8 @@ TASKS: dict[str, Callable[[int], list[CudaKernel]]] = {
 }
 
 
-def warm_up_gpu(host: CpuDevice, card: Card, task: str, counts: PointCounts, on_event: OnEvent) -> None:
-    """Compile what the cache folder lacks for a task with so many points, on all threads of the host."""
-    log2 = counts.h.bit_length()
+def warm_up_gpu(host: CpuDevice, card: Card, task: str, log2: int, on_event: OnEvent) -> None:
+    """Compile what the cache folder lacks for a task over 2^log2 rows, on all threads of the host."""
     kernels = _by_name(task, log2)
     missing = [name for name, one in kernels.items() if not one.cache_file(card.capability).exists()]
     if not missing or not cache_is_writable():

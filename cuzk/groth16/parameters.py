@@ -53,6 +53,11 @@ class PointCounts:
         return {"ic": self.ic, "h": self.h, "l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
 
     @property
+    def domain_log2(self) -> int:
+        """log2 of the rows: h has a point for each but one."""
+        return self.h.bit_length()
+
+    @property
     def key_bytes(self) -> int:
         return HEAD_BYTES + G1_BYTES * self.ic
 

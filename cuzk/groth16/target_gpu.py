@@ -142,7 +142,7 @@ class GpuTarget:
         self._check_subgroup = check_subgroup
         self._counts = parameters.counts
         self._loading: Future[None] | None = None
-        self._transforms = NttPlan(device, domain_log2_of(self._counts))
+        self._transforms = NttPlan(device, self._counts.domain_log2)
         self._over_h: GpuMsm | None = None
 
     def require_memory(self) -> None:
@@ -267,11 +267,6 @@ class GpuTarget:
         self._device.close()
 
 
-def domain_log2_of(counts: PointCounts) -> int:
-    """log2 of the domain that h has the points of."""
-    return counts.h.bit_length()
-
-
 @dataclass(slots=True)
 class _Kept:
     """The target of the last proof in this process. Guarded by `lock`, which a proof holds."""
@@ -293,7 +288,7 @@ _kept = _Kept(threading.Lock())
 def resident(
     host: CpuDevice, card_uuid: str, parameters: ParameterFile, *, check_subgroup: bool
 ) -> Iterator[GpuTarget]:
-    """The target of these parameters on that card: the last one, if it was the same, with its points in place.
+    """The target of these parameters on that card: the last one again if it was the same, points in place.
 
     What the work inside `with` raises ends it: the card's memory is given back before the error goes on.
     """

@@ -35,9 +35,9 @@ class Choice:
 
 def choose(name: str, threads: int | None = None) -> Choice:
     """What the name stands for. Raises DeviceError when it cannot be had, UsageError for what names none."""
+    host = choose_host(name, threads)
     if names_a_card(name):
-        return Choice(host=CpuDevice(threads=threads), card=usable_card(name))
-    host = _cpu(name, threads)
+        return Choice(host=host, card=usable_card(name))
     if name != "auto":
         return Choice(host=host)
     try:
@@ -45,6 +45,11 @@ def choose(name: str, threads: int | None = None) -> Choice:
     except DeviceError as error:
         return Choice(host=host, why=f"no GPU is used, {error.what}: computing on {host.name}")
     return Choice(host=host, card=card, why=f"computing on {card.label}, {card.name}")
+
+
+def choose_host(name: str, threads: int | None = None) -> CpuDevice:
+    """The CPU's threads beside whatever the name stands for; a GPU is not looked for."""
+    return CpuDevice(threads=threads) if names_a_card(name) else _cpu(name, threads)
 
 
 def choose_device(name: str, threads: int | None = None) -> CpuDevice:
