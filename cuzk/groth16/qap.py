@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from cuzk.circuit.builder import Circuit
@@ -16,6 +18,7 @@ def domain_log2(circuit: Circuit) -> int:
     return log2
 
 
+@lru_cache(maxsize=2)
 def point_counts(circuit: Circuit) -> PointCounts:
     """How many points each section of the circuit's parameter file has."""
     return PointCounts(

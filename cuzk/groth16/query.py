@@ -18,13 +18,13 @@ class Selection:
     """The variables of one section: some inputs, then some aux variables.
 
     inputs      (i,) which inputs
-    aux         which aux variables, as a slice or as (n,) indices
-    full_index  (k,) uint32: the places, of all i + n, of those that are no bits; inputs count as such
+    aux         (num_aux,) bool: which aux variables
+    full_index  (k,) uint32: the places, of the section's, of those that are no bits; inputs count as such
     full        (k - i,) which of `assignment.full` these are
     """
 
     inputs: NDArray[np.intp]
-    aux: slice | NDArray[np.int32]
+    aux: NDArray[np.bool_]
     full_index: NDArray[np.uint32]
     full: NDArray[np.intp]
 
@@ -36,7 +36,7 @@ class Selection:
         place = np.cumsum(aux) - 1 + len(chosen)
         return cls(
             inputs=chosen,
-            aux=slice(None) if aux.all() else np.flatnonzero(aux).astype(np.int32),
+            aux=aux,
             full_index=np.concatenate([np.arange(len(chosen)), place[circuit.full_aux[full]]]).astype(
                 np.uint32
             ),
