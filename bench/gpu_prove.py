@@ -20,6 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -88,9 +89,11 @@ def parameters(folder: Path, vectors: dict[str, Any]) -> None:
         SECTOR_BYTES, trapdoors=trapdoors, out=folder, device="cpu", on_event=stages.hear
     )[0]
     REPORT["parameters_s"] = time.perf_counter() - begin
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    same = digest == vectors["params_2k"]["params_sha256"]
+        while chunk := file.read(1 << 24):
+            digest.update(chunk)
+    same = digest.hexdigest() == vectors["params_2k"]["params_sha256"]
     say(f"parameters on the CPU: {REPORT['parameters_s']:.1f} s, bytes {'ok' if same else 'WRONG'}")
 
 
@@ -192,32 +195,37 @@ def diagnose(folder: Path, device: str) -> None:
     assignment = assign(choice.host, circuit, free_values(c1.shape, public, c1.partitions[0]))
     cpu = CpuTarget(choice.host, held, check_subgroup=False)
 
-    def unheard(done: int, total: int) -> None:
-        pass
-
-    m = 1 << 22
     with resident(choice.host, choice.card.uuid, held, check_subgroup=False) as gpu:
-        kept: dict[str, Any] = {}
-        for target in (cpu, gpu):
-            pending = attempt("begin sums", lambda t=target: begin_sums(t, circuit, assignment)) or {}
-            a, b = target.row_vectors(m)
-            evaluate_rows(choice.host, circuit, assignment, out=(a, b))
-            rows = (a.copy(), b.copy())
-            h = target.quotient(a, b)
-            plain = h if target is cpu else gpu._device.download(h)
-            steps = {"rows": rows, "h": plain.copy()}
-            steps["sum h"] = attempt("sum h", lambda t=target, c=h: t.sum_of_h(c, unheard))
-            for section, wait in pending.items():
-                steps[f"sum {section}"] = attempt(f"sum {section}", lambda w=wait: w(unheard))
-            if target is cpu:
-                kept = steps
-                continue
-            order = gpu._transforms.schedule.coefficients_at(np.arange(m - 1))
-            say(f"rows equal: {all(np.array_equal(x, y) for x, y in zip(rows, kept['rows'], strict=True))}")
-            say(f"coefficients equal: {np.array_equal(steps['h'], kept['h'][order])}")
-            for name in steps:
-                if name.startswith("sum"):
-                    say(f"{name} equal: {steps[name] == kept[name]}")
+        expected, _, _ = _steps(cpu, circuit, assignment, lambda h: h)
+        got, rows, h = _steps(gpu, circuit, assignment, gpu._device.download)
+        order = gpu._transforms.schedule.coefficients_at(np.arange(len(h)))
+        _, cpu_rows, cpu_h = _steps(cpu, circuit, assignment, lambda h: h, sums=False)
+    say(f"rows equal: {all(np.array_equal(x, y) for x, y in zip(rows, cpu_rows, strict=True))}")
+    say(f"coefficients equal: {np.array_equal(h, cpu_h[order])}")
+    for section, point in expected.items():
+        say(f"sum {section} equal: {got.get(section) == point}")
+
+
+def _steps(
+    target: Any, circuit: Any, assignment: Any, to_host: Callable[[Any], Any], *, sums: bool = True
+) -> Any:
+    """The sums of a proof by section, its rows, and its coefficients."""
+    pending = begin_sums(target, circuit, assignment)
+    a, b = target.row_vectors(1 << 22)
+    evaluate_rows(target.host, circuit, assignment, out=(a, b))
+    rows = a.copy(), b.copy()
+    h = target.quotient(a, b)
+    coefficients = to_host(h).copy()
+    found = {}
+    if sums:
+        found["h"] = attempt("sum h", lambda: target.sum_of_h(h, _unheard))
+        for section in pending:
+            found[section] = attempt(f"sum {section}", partial(pending[section], _unheard))
+    return found, rows, coefficients
+
+
+def _unheard(done: int, total: int) -> None:
+    """Progress that nobody hears."""
 
 
 def main() -> None:

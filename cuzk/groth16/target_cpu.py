@@ -52,7 +52,7 @@ class CpuTarget:
     def quotient(self, a: Vector, b: Vector) -> Vector:
         return quotient(self.host, a, b, scratch=self._scratch)
 
-    def sum_of_h(self, h: Vector, progress: Progress) -> G1Point:
+    def sum_of_h(self, h: Vector, progress: Progress) -> Any:
         form = self.host.g1
 
         def sum_of(part: slice) -> Any:
