@@ -90,7 +90,7 @@ class FixedBase:
     def _fill_table(self, doubling_row: int) -> None:
         """Rows (w, 2^j + i) = (w, i) + 2^(c*w + j) G for i < 2^j, j = 0, 1, ...: windows in parallel."""
         curve = curve_of(self.form)
-        doubled = doublings_of(curve, self._windows * self._bits)
+        doubled = doublings_of(curve, curve.generator, self._windows * self._bits)
         rows_of_points(self.form, doubled, self._rows[doubling_row:])
         for window, offset in enumerate(offsets_of(curve, doubled, self._windows)):
             rows_of_points(self.form, [offset], self._rows[window << self._bits :])
@@ -156,16 +156,20 @@ class _WorkingSet:
         self.products = aligned_empty(BATCH, form.words).reshape(-1)
 
 
-def doublings_of(curve: Curve[Any], count: int) -> list[Point[Any]]:
-    """G, 2G, 4G, ...: `count` points."""
-    doubled: list[Point[Any]] = [curve.generator]
+def doublings_of(curve: Curve[Any], point: Point[Any], count: int) -> list[Point[Any]]:
+    """P, 2P, 4P, ...: `count` points."""
+    doubled = [point]
     while len(doubled) < count:
         doubled.append(curve.add(doubled[-1], doubled[-1]))
     return doubled
 
 
 def offsets_of(curve: Curve[Any], doubled: list[Point[Any]], count: int) -> list[Point[Any]]:
-    """`count` points of sum zero, each but the last a random sum of `_OFFSET_TERMS` of the doublings of G."""
-    system = random.SystemRandom()
-    offsets = [curve.sum(system.sample(doubled, min(_OFFSET_TERMS, len(doubled)))) for _ in range(count - 1)]
+    """`count` points of sum zero: O, 2 O, 4 O, ..., and what is left, for a random O.
+
+    O is the sum of `_OFFSET_TERMS` of the doublings of G. A sum up to one window and plus or minus the row of
+    the next differ by a multiple of O: with negligible probability there are digits that make up for it.
+    """
+    terms = random.SystemRandom().sample(doubled, min(_OFFSET_TERMS, len(doubled)))
+    offsets = doublings_of(curve, curve.sum(terms), count - 1)
     return [*offsets, curve.negate(curve.sum(offsets))]

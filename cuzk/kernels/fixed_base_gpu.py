@@ -173,7 +173,7 @@ class GpuFixedBase:
 
     def _fill_table(self) -> None:
         curve, at, device = curve_of(self.form), self._at, self.device
-        doublings = doublings_of(curve, self._windows * self.bits)
+        doublings = doublings_of(curve, curve.generator, self._windows * self.bits)
         self._upload_points(doublings, self._first_doubling)
         self._upload_points(offsets_of(curve, doublings, self._windows), 0)
         level_rows = [self._windows << level for level in range(self.bits)]
