@@ -195,9 +195,10 @@ def diagnose(folder: Path, device: str) -> None:
     assignment = assign(choice.host, circuit, free_values(c1.shape, public, c1.partitions[0]))
     cpu = CpuTarget(choice.host, held, check_subgroup=False)
 
-    with resident(choice.host, choice.card.uuid, held, check_subgroup=False) as gpu:
+    with resident(choice.host, choice.card, held, check_subgroup=False) as gpu:
         expected, _, _ = _steps(cpu, circuit, assignment, lambda h: h)
-        got, rows, h = _steps(gpu, circuit, assignment, gpu._device.download)
+        gpu.prepare()
+        got, rows, h = _steps(gpu, circuit, assignment, lambda h: gpu._device.download(h))
         order = gpu._transforms.schedule.coefficients_at(np.arange(len(h)))
         _, cpu_rows, cpu_h = _steps(cpu, circuit, assignment, lambda h: h, sums=False)
     say(f"rows equal: {all(np.array_equal(x, y) for x, y in zip(rows, cpu_rows, strict=True))}")

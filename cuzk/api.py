@@ -116,6 +116,7 @@ def prove(
         with stage(on_event, "circuit"):
             circuit = porep_circuit(c1.shape)
             parameters.require(point_counts(circuit))
+        target.opened()
         proofs = [
             _prove_one(target, c1, k, circuit, parameters, insecure_rs, _labelled(on_event, k, chosen))
             for k in chosen
@@ -160,7 +161,7 @@ def _target(choice: Choice, parameters: ParameterFile, *, check_subgroup: bool) 
         return
     from cuzk.groth16.target_gpu import resident  # needs numba-cuda
 
-    with resident(choice.host, choice.card.uuid, parameters, check_subgroup=check_subgroup) as target:
+    with resident(choice.host, choice.card, parameters, check_subgroup=check_subgroup) as target:
         yield target
 
 

@@ -60,10 +60,13 @@ class Target(Protocol):
     host: CpuDevice
 
     def require_memory(self) -> None:
-        """Raises ResourceError, with the plan, when a proof will not find the memory that it takes."""
+        """Raises ResourceError, with the plan, when the host has too little memory."""
 
     def prepare(self) -> None:
         """Begin what needs no witness; returns at once."""
+
+    def opened(self) -> None:
+        """Wait until it is certain that the device can be had and has the memory of a proof; else raise."""
 
     def row_vectors(self, m: int) -> tuple[Vector, Vector]:
         """Two arrays (m, 4), uninitialised, where `quotient` wants the values of A and B."""

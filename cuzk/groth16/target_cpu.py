@@ -44,6 +44,9 @@ class CpuTarget:
         """Touch the memory of rows and transforms: three vectors of the domain."""
         self._points.arena.touch_ahead(3 * (self._counts.h + 1) * 4)
 
+    def opened(self) -> None:
+        """There is nothing to wait for."""
+
     def row_vectors(self, m: int) -> tuple[Vector, Vector]:
         a = aligned_empty(m, 4)
         b, *self._scratch = self._points.arena.take((m, 4), (m, 4), (m, 4))

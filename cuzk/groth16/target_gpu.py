@@ -1,6 +1,6 @@
-"""An NVIDIA GPU as a target: all five sections decoded on the card, and kept there for the proofs that follow.
+"""An NVIDIA GPU as a target: all five sections decoded on the card, and kept there for proofs that follow.
 
-1 prepare   a thread sends the sections to the card, h in the order in which transforms leave coefficients
+1 prepare   a thread opens the card and sends the sections, h in the order in which transforms leave it
 2 sums      over L, A, B: bits and full scalars go up, the card adds while the CPU evaluates the rows
 3 quotient  the values of A and B, from pinned memory; the coefficients stay on the card
 4 sum of h  where they are
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from cuzk.groth16.parameters import SECTIONS, ParameterFile, PointCounts, Sectio
 from cuzk.groth16.target import Pending, Query, bad_point, group_point, require_subgroup
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fr_vector import Vector
@@ -76,6 +77,12 @@ class CardPlan:
     def __str__(self) -> str:
         parts = ("points", "transforms", "sums")
         return ", ".join(f"{name} {format_size(getattr(self, name))}" for name in parts)
+
+
+def digits_of(transforms: NttPlan) -> tuple[int, int, int]:
+    """log2 of the digits in which they leave coefficients reversed."""
+    low, middle, high = (*(transforms.schedule.bits or (transforms.log2_n,)), 0, 0)[:3]
+    return low, middle, high
 
 
 def _selected_bytes(device: CudaDevice, form: Form, count: int) -> int:
@@ -129,62 +136,81 @@ class MostlyBits:
 class GpuTarget:
     """See `target.Target`. What fails leaves the card in no known state: `close` gives all of it back.
 
-    device          is closed with the target
+    open_device     gives the card, which is closed with the target
     check_subgroup  also check that the points are of order r, before they are used
     """
 
     def __init__(
-        self, host: CpuDevice, device: CudaDevice, parameters: ParameterFile, *, check_subgroup: bool
+        self,
+        host: CpuDevice,
+        name: str,
+        open_device: Callable[[], CudaDevice],
+        parameters: ParameterFile,
+        *,
+        check_subgroup: bool,
     ) -> None:
-        self.host = host
-        self.name = device.name
-        self._device, self._parameters = device, parameters
-        self._check_subgroup = check_subgroup
+        self.host, self.name = host, name
+        self._open_device, self._parameters = open_device, parameters
         self._counts = parameters.counts
-        self._loading: Future[None] | None = None
-        self._transforms = NttPlan(device, self._counts.domain_log2)
+        self._unchecked = {name for name, _ in SECTIONS} if check_subgroup else set()
+        self._check_subgroup = check_subgroup
+        self._opened: Future[CudaDevice] = Future()
+        self._loaded: Future[None] = Future()
+        self._loader: threading.Thread | None = None
         self._over_h: GpuMsm | None = None
 
     def require_memory(self) -> None:
-        if self._loading is not None:
-            return  # all is there
-        MemoryPlan.beside_a_gpu(self._counts).require(available_memory())
-        plan, free = CardPlan.of(self._device, self._counts), self._device.free_memory()
-        if plan.least > free:
-            raise ResourceError(
-                f"a proof takes at least {format_size(plan.least)} of the GPU's memory,"
-                f" {format_size(free)} are free",
-                where=f"{self.name}, the plan: {plan}",
-                next="end other programs on the GPU, use a card with more memory, or --device cpu",
-            )
+        if self._loader is None:  # later it is there
+            MemoryPlan.beside_a_gpu(self._counts).require(available_memory())
 
     def prepare(self) -> None:
-        """Load the points, in a thread: the host goes on with the circuit and the witness."""
-        if self._loading is None:
-            self._loading = Future()
-            threading.Thread(target=self._load_into, args=(self._loading,), name="cuzk load").start()
+        """Open the card and load the points, in a thread: the host goes on with circuit and witness."""
+        if self._loader is None:
+            self._loader = threading.Thread(target=self._open_and_load, name="cuzk loader")
+            self._loader.start()
 
-    def _load_into(self, loading: Future[None]) -> None:
+    def opened(self) -> None:
+        self._opened.result()
+
+    @property
+    def _device(self) -> CudaDevice:
+        return self._opened.result()
+
+    def _open_and_load(self) -> None:
+        """What goes wrong is raised again where the result is needed."""
         try:
+            self._opened.set_result(self._opened_device())
             self._load()
-        except BaseException as error:  # raised again where the points are needed
-            loading.set_exception(error)
-        else:
-            loading.set_result(None)
+            self._loaded.set_result(None)
+        except BaseException as error:
+            for future in (self._opened, self._loaded):
+                if not future.done():
+                    future.set_exception(error)
+
+    def _opened_device(self) -> CudaDevice:
+        device = self._open_device()
+        try:
+            plan, free = CardPlan.of(device, self._counts), device.free_memory()
+            if plan.least > free:
+                raise ResourceError(
+                    f"a proof takes at least {format_size(plan.least)} of the GPU's memory,"
+                    f" {format_size(free)} are free",
+                    where=f"{self.name}, the plan: {plan}",
+                    next="end other programs on the GPU, use a card with more memory, or --device cpu",
+                )
+        except BaseException:
+            device.close()
+            raise
+        return device
 
     def _load(self) -> None:
-        device, m = self._device, 1 << self._transforms.log2_n
-        low, middle, high = (*(self._transforms.schedule.bits or (self._transforms.log2_n,)), 0, 0)[:3]
+        device, m = self._device, self._counts.h + 1
+        self._transforms = NttPlan(device, self._counts.domain_log2)
+        self._h_points = self._decoded("h", digits_of(self._transforms))
         self._sections: dict[SectionName, MostlyBits] = {}
-        for section, _ in SECTIONS:
-            order = (low, middle, high) if section == "h" else NATURAL_ORDER
-            points = self._decoded(section, order)
-            if section == "h":
-                self._h_points = points
-            else:
-                self._sections[section] = MostlyBits(device, form_of(section), points)
-            if self._check_subgroup:
-                self._require_subgroup(section, points)
+        for section, _ in SECTIONS[1:]:
+            points = self._decoded(section, NATURAL_ORDER)
+            self._sections[section] = MostlyBits(device, form_of(section), points)
         self._rows = [device.pinned((m, 4), np.uint64) for _ in range(2)]
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
@@ -195,25 +221,29 @@ class GpuTarget:
             raise bad_point(self._parameters, section, points)
         return points
 
-    def _require_subgroup(self, section: SectionName, points: GpuPoints) -> None:
-        form, device = form_of(section), self._device
-        if section == "h":  # a sum that no proof needs
+    def _wait_for_points(self) -> None:
+        """Until they are on the card and, the first time, checked. Raises what went wrong with them."""
+        self.prepare()
+        self._loaded.result()
+        for section in sorted(self._unchecked):
+            self._require_subgroup(section)
+            self._unchecked.discard(section)
+
+    def _require_subgroup(self, section: SectionName) -> None:
+        device = self._device
+        if section != "h":
+            held = self._sections[section]
+            sums = random_subset_sums(device, held.selected, self._counts.of(section))
+        else:  # no proof sums over bits of h
+            points, form = self._h_points, form_of(section)
             with device.allocate(_selected_bytes(device, form, points.count), np.uint8) as workspace:
                 plan = selected_plan(form, points.count)
                 selected = GpuSelectedSum(device, form, points.x, points.y, plan, workspace)
                 sums = random_subset_sums(device, selected, points.count)
-        else:
-            sums = random_subset_sums(device, self._sections[section].selected, points.count)
         require_subgroup(self._parameters, section, sums)
 
-    def _loaded(self) -> None:
-        """Wait for the points; raises what went wrong with them."""
-        self.prepare()
-        assert self._loading is not None
-        self._loading.result()
-
     def row_vectors(self, m: int) -> tuple[Vector, Vector]:
-        self._loaded()
+        self._wait_for_points()
         a, b = (pinned.array for pinned in self._rows)
         assert len(a) == m, (len(a), m)
         return a, b
@@ -246,25 +276,30 @@ class GpuTarget:
         return GpuMsm(device, FQ_GPU, self._h_points.x, self._h_points.y, plan, workspace)
 
     def sum_over(self, section: SectionName, query: Query) -> Pending:
-        self._loaded()
+        self._wait_for_points()
         held = self._sections[section]
         held.begin(query)
         return lambda progress: group_point(section, held.result())
 
     def all_checked(self) -> bool:
         """The subgroup only if that was asked for; decoding checks the rest."""
-        is_loaded = self._loading is not None and self._loading.done() and not self._loading.exception()
-        return is_loaded and self._check_subgroup
+        return self._check_subgroup and not self._unchecked and self._is_whole
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._loaded.done() and self._loaded.exception() is None
 
     @property
     def is_usable(self) -> bool:
-        return self._device.is_usable
+        """Whether another proof may use it."""
+        return self._is_whole and self._device.is_usable
 
     def close(self) -> None:
         """Give back the card and all that is on it."""
-        if self._loading is not None:
-            self._loading.exception()  # waits for the thread
-        self._device.close()
+        if self._loader is not None:
+            self._loader.join()
+            if self._opened.exception() is None:
+                self._device.close()
 
 
 @dataclass(slots=True)
@@ -286,20 +321,22 @@ _kept = _Kept(threading.Lock())
 
 @contextmanager
 def resident(
-    host: CpuDevice, card_uuid: str, parameters: ParameterFile, *, check_subgroup: bool
+    host: CpuDevice, card: Card, parameters: ParameterFile, *, check_subgroup: bool
 ) -> Iterator[GpuTarget]:
     """The target of these parameters on that card: the last one again if it was the same, points in place.
 
     What the work inside `with` raises ends it: the card's memory is given back before the error goes on.
     """
     at = parameters.path.stat()
-    key = (card_uuid, parameters.path.resolve(), at.st_ino, at.st_size, at.st_mtime_ns)
+    key = (card.uuid, parameters.path.resolve(), at.st_ino, at.st_size, at.st_mtime_ns)
     with _kept.lock:
         old = _kept.target
         if old is None or _kept.key != key or not old.is_usable or (check_subgroup and not old.all_checked()):
             _kept.drop()
-            device = CudaDevice(card_uuid)
-            _kept.target, _kept.key = GpuTarget(host, device, parameters, check_subgroup=check_subgroup), key
+            _kept.key = key
+            _kept.target = GpuTarget(
+                host, card.label, lambda: CudaDevice(card.uuid), parameters, check_subgroup=check_subgroup
+            )
         assert _kept.target is not None
         _kept.target.host = host
         try:

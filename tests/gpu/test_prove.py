@@ -171,15 +171,39 @@ def parameters(params: Path) -> ParameterFile:
 
 
 @pytest.mark.parametrize("limit", [64 << 20, 1 << 30, 3 << 29])
-def test_too_little_memory_is_told_beforehand_and_gives_back_what_was_taken(
+def test_too_little_memory_is_told_with_the_plan_and_nothing_is_left_on_the_card(
     parameters: ParameterFile, params: Path, limit: int
 ) -> None:
     release()
-    card = CudaDevice("cuda:0", memory_limit=limit)
-    target = GpuTarget(CpuDevice(), card, parameters, check_subgroup=False)
+    cards: list[CudaDevice] = []
+
+    def small() -> CudaDevice:
+        cards.append(CudaDevice("cuda:0", memory_limit=limit))
+        return cards[-1]
+
+    target = GpuTarget(CpuDevice(), "cuda:0", small, parameters, check_subgroup=False)
+    target.prepare()
     with pytest.raises(ResourceError, match="of the GPU's memory") as raised:
-        target.require_memory()
+        target.opened()
     assert "points 1." in str(raised.value)
+    with pytest.raises(ResourceError):
+        target.row_vectors(1 << 22)
+    target.close()
+    assert [card.memory.used_bytes for card in cards] == [0]
+    assert prove(params) == UPSTREAM[C1]
+
+
+def test_memory_that_runs_out_midway_goes_back(
+    parameters: ParameterFile, params: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when another process takes what was free when the plan was made."""
+    release()
+    card = CudaDevice("cuda:0")
+    target = GpuTarget(CpuDevice(), "cuda:0", lambda: card, parameters, check_subgroup=False)
+    monkeypatch.setattr(card.memory, "limit_bytes", 1 << 30)
+    monkeypatch.setattr(card, "free_memory", lambda: 8 << 30)
+    target.prepare()
+    target.opened()
     with pytest.raises(ResourceError, match="budget of GPU memory"):
         target.row_vectors(1 << 22)
     target.close()
