@@ -125,7 +125,7 @@ class ParameterWriter:
     def _send_to_disk(self, count: int) -> None:
         """Let the last `count` bytes be on their way while the next are computed: `_publish` waits less.
 
-        The advice starts the copy of pages that the disk lacks, and drops none of them from memory meanwhile.
+        The advice starts the copy of what the disk lacks; pages under way stay in memory, a few are dropped.
         """
         with writing(self.path):
             begin = self._file.tell() - count
