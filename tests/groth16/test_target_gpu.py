@@ -1,0 +1,239 @@
+"""A GPU as a target, over a stand-in driver: which points and scalars meet, and what if memory ends.
+
+Decoding and collecting points are played by plain integers; quotient and sums, whose kernels have tests of
+their own on a real card, by the CPU and by the library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import defaultdict
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+if find_spec("numba_cuda") is None:
+    pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
+
+from py_arkworks_bls12381 import G1Point, G2Point, Scalar
+
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.witness import assign
+from cuzk.errors import ParameterError, ResourceError
+from cuzk.groth16 import target_gpu
+from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
+from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.target_gpu import GpuTarget
+from cuzk.kernels import ntt_schedule
+from cuzk.kernels.cuda_jit import CudaKernel
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.fr_vector import to_integers
+from cuzk.kernels.modulus import FQ
+from cuzk.kernels.ntt import quotient
+from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
+from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
+from tests.kernels.fake_cuda import FakeDriver, card
+from tests.toy_circuit import toy_values
+
+P, RADIX = FQ.p, 1 << 384
+WORD_BYTES, COORDINATE = 4, 48
+
+
+def memory(address: int, count: int, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
+    nbytes = count * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype)
+
+
+def arguments(params: int, count: int) -> list[int]:
+    addresses = (ctypes.c_void_p * count).from_address(params)
+    return [ctypes.c_uint64.from_address(address or 0).value for address in addresses]
+
+
+def decode(degree: int) -> Callable[..., None]:
+    size = 2 * degree * COORDINATE
+
+    def effect(grid: Any, block: Any, shared: int, params: int) -> None:
+        encoded, first, count, total, low, middle, high, x, y, bad = arguments(params, 10)
+        for i, point in enumerate(memory(encoded, count * size, np.uint8).reshape(count, size)):
+            k = first + i
+            digits = k % (1 << low), (k >> low) % (1 << middle), k >> (low + middle)
+            row = digits[0] << (middle + high) | digits[1] << high | digits[2]
+            numbers = [int.from_bytes(part.tobytes(), "big") for part in np.split(point, 2 * degree)]
+            if max(numbers) >= P:
+                memory(bad, 1)[0] = max(int(memory(bad, 1)[0]), total - k)
+            for axis, parts in ((x, numbers[:degree]), (y, numbers[degree:])):
+                words = [word for part in reversed(parts) for word in FQ.limbs(part * RADIX % P, 12, 32)]
+                memory(axis + row * degree * COORDINATE, len(words))[:] = words
+
+    return effect
+
+
+def gather(degree: int) -> Callable[..., None]:
+    words = 12 * degree
+
+    def effect(grid: Any, block: Any, shared: int, params: int) -> None:
+        x, y, index, count, out_x, out_y = arguments(params, 6)
+        for source, target in ((x, out_x), (y, out_y)):
+            for j, row in enumerate(memory(index, count).tolist()):
+                at = WORD_BYTES * words
+                memory(target + j * at, words)[:] = memory(source + row * at, words)
+
+    return effect
+
+
+class PlayedSum:
+    """Both kinds of sums, over what lies on the card when it is asked for."""
+
+    def __init__(self, device: CudaDevice, form: Any, x: Any, y: Any, plan: Any, workspace: Any) -> None:
+        self.device, self.form, self.axes = device, form, (x, y)
+        assert x.shape == y.shape == (plan.n, form.words)
+        assert workspace.nbytes > 0
+
+    def submit(self, scalars: Any) -> None:
+        held = self.device.download(scalars)
+        self.scalars = held.tolist() if held.ndim == 1 else to_integers(held)
+
+    def fold(self) -> Any:
+        kind, of = (G1Point, g1_of_coordinates) if self.form.degree == 1 else (G2Point, g2_of_coordinates)
+        rows = zip(*(self.device.download(axis) for axis in self.axes), strict=True)
+        points = [tuple(map(self.coordinate, row)) for row in rows]
+        pairs = [(of(p), Scalar(k)) for p, k in zip(points, self.scalars, strict=True) if k]  # type: ignore[arg-type]
+        return kind.multiexp_unchecked([p for p, _ in pairs], [k for _, k in pairs])
+
+    result = fold
+
+    def run(self, scalars: Any) -> Any:
+        self.submit(scalars)
+        return self.fold()
+
+    def coordinate(self, row: np.ndarray[Any, Any]) -> Any:
+        parts = [int.from_bytes(part.tobytes(), "little") for part in np.split(row, self.form.degree)]
+        plain = [part * pow(RADIX, -1, P) % P for part in parts]
+        return plain[0] if self.form.degree == 1 else tuple(plain)
+
+
+def played_quotient(plan: Any, a: Any, b: Any) -> Any:
+    """The CPU's, in the order in which the card leaves it."""
+    h = quotient(CpuDevice(threads=1, lanes=1), *(plan.device.download(vector) for vector in (a, b)))
+    whole = np.concatenate([h, np.zeros((1, 4), np.uint64)])
+    order = plan.schedule.coefficients_at(np.arange(len(whole)))
+    return plan.device.upload(np.ascontiguousarray(whole[order]), into=a)
+
+
+class _Group:
+    """The played sums are points already."""
+
+    @staticmethod
+    def add(a: Any, b: Any) -> Any:
+        return a + b
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    driver = FakeDriver(card(memory_bytes=8 << 30))
+    driver.effects = defaultdict(lambda: lambda *_: None)
+    for form in (target_gpu.FQ_GPU, target_gpu.FQ2_GPU):
+        for kind, kernel, play in (
+            ("decode", decode_kernel(form), decode),
+            ("gather", gather_kernel(form), gather),
+        ):
+            monkeypatch.setattr(kernel, "name", f"{kind} {form.name}")
+            driver.effects[kernel.name] = play(form.degree)
+    monkeypatch.setattr(CudaKernel, "cubin", lambda self, capability: b"code")
+    monkeypatch.setattr(target_gpu, "GpuMsm", PlayedSum)
+    monkeypatch.setattr(target_gpu, "GpuSelectedSum", PlayedSum)
+    monkeypatch.setattr(target_gpu, "quotient", played_quotient)
+    monkeypatch.setattr(target_gpu, "curve_of", lambda form: _Group)
+    monkeypatch.setattr(target_gpu, "group_point", lambda section, point: point)
+    return driver
+
+
+def target_on(driver: FakeDriver, params: Path, limit: int | None = None) -> GpuTarget:
+    return GpuTarget(
+        CpuDevice(threads=2),
+        "cuda:0",
+        lambda: CudaDevice("cuda:0", api=driver, memory_limit=limit),
+        open_parameters(params),
+        check_subgroup=False,
+    )
+
+
+@pytest.mark.parametrize("digits", [(), (3, 6), (2, 3, 4)])
+def test_proofs_are_upstreams_whatever_the_order_of_the_coefficients(
+    digits: tuple[int, ...],
+    driver: FakeDriver,
+    toy: Circuit,
+    toy_params: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ntt_schedule, "MIN_BITS", 2)
+    monkeypatch.setattr(ntt_schedule, "pass_bits", lambda log2: digits)
+    target = target_on(driver, toy_params)
+    target.prepare()
+    target.opened()
+    assignment = assign(target.host, toy, toy_values(1, 2))
+    for _ in range(2):
+        proof = prove(
+            target,
+            open_parameters(toy_params),
+            toy,
+            assignment,
+            Randomizers(r=13, s=17),
+            public_inputs=PUBLIC_INPUTS,
+        )
+        assert proof.to_bytes().hex() == PROOF_R13_S17
+    assert target.is_usable
+    target.close()
+    assert driver.held == {}
+
+
+def test_a_bad_point_is_named_where_the_points_are_needed(
+    driver: FakeDriver, toy_params: Path, tmp_path: Path
+) -> None:
+    spoilt = bytearray(toy_params.read_bytes())
+    spoilt[-192] |= 0x80  # the last point of b_g2
+    path = tmp_path / "spoilt.params"
+    path.write_bytes(spoilt)
+    target = target_on(driver, path)
+    target.prepare()
+    last = open_parameters(path).counts.b - 1
+    with pytest.raises(ParameterError, match=rf"b_g2\[{last}\].*flag bits") as raised:
+        target.row_vectors(512)
+    assert raised.value.where == f"{path}: b_g2[{last}]"
+    target.close()
+    assert driver.held == {}
+
+
+def test_too_small_a_budget_is_told_with_the_plan(driver: FakeDriver, toy_params: Path) -> None:
+    target = target_on(driver, toy_params, limit=1 << 20)
+    target.prepare()
+    with pytest.raises(ResourceError, match="the plan: points") as raised:
+        target.opened()
+    assert "1 MiB are free" in str(raised.value)
+    with pytest.raises(ResourceError, match="the plan"):
+        target.row_vectors(512)
+    assert not target.is_usable
+    target.close()
+    assert driver.held == {}
+
+
+@pytest.mark.parametrize("call", ["cuMemAlloc", "cuMemHostAlloc"])
+@pytest.mark.parametrize("at", [1, 2, 5])
+def test_memory_that_ends_midway_goes_back(driver: FakeDriver, toy_params: Path, call: str, at: int) -> None:
+    driver.fail(call, "OUT_OF_MEMORY", at=at)
+    target = target_on(driver, toy_params)
+    target.prepare()
+    if call == "cuMemHostAlloc" and at > 4:
+        target.row_vectors(512)  # two pages of the copies, two vectors: there is no fifth
+    else:
+        with pytest.raises(ResourceError):
+            target.row_vectors(512)
+        assert not target.is_usable
+    target.close()
+    assert driver.held == {}
