@@ -258,7 +258,7 @@ def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:
                 sector_bytes=SECTOR_BYTES, given=True, on_event=hear,
             )  # fmt: skip
         total = time.perf_counter() - start
-        digest = hashlib.sha256(np.memmap(path, np.uint8, "r")).hexdigest()
+        digest = hashlib.sha256(np.memmap(path, np.uint8, "r").data).hexdigest()
         ok = digest == known["params_2k"]["params_sha256"]
         stages["the rest"] = total - sum(stages.values())
         totals.append(total)
@@ -285,7 +285,7 @@ class timed_publishing:
             self._publish(writer)
             self._stages["to the disk"] = time.perf_counter() - start
 
-        writing.ParameterWriter._publish = publish  # type: ignore[method-assign]
+        writing.ParameterWriter._publish = publish  # type: ignore[assignment, method-assign]
 
     def __exit__(self, *_: object) -> None:
         writing.ParameterWriter._publish = self._publish  # type: ignore[method-assign]
