@@ -11,7 +11,6 @@ import argparse
 import json
 import multiprocessing
 import time
-import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
+from bench.gpu_parts import RESULTS, attempt, limit_seconds, report
 from bench.runner import machine_of
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
@@ -38,26 +38,6 @@ from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 from cuzk.kernels.xyzz import curve_of
 
 R = FR.p
-RESULTS: list[dict[str, Any]] = []
-_BASE = {"seconds": 170.0, "start": time.time()}
-
-
-def report(**facts: Any) -> None:
-    RESULTS.append(facts)
-    shown = "  ".join(
-        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in facts.items()
-    )
-    print(f"[{time.time() - _BASE['start']:6.1f}] {shown}", flush=True)
-
-
-def attempt(name: str, part: Callable[[], None]) -> None:
-    if time.time() - _BASE["start"] > _BASE["seconds"]:
-        print(f"-- {name}: no time left", flush=True)
-        return
-    try:
-        part()
-    except Exception:
-        report(part=name, failed=traceback.format_exc(limit=-3).replace("\n", " | "))
 
 
 # Compilation, in processes side by side: the cards wait for nobody
@@ -382,7 +362,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=14, help="that compile at the beginning")
     parser.add_argument("--skip", nargs="*", default=[], help="pairs, bad")
     options = parser.parse_args()
-    _BASE["seconds"] = options.seconds
+    limit_seconds(options.seconds)
     attempt("compilation", lambda: compile_all(options.processes))
     try:
         run(options)

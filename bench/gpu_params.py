@@ -19,7 +19,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +30,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
 from cuzk.circuit.porep import porep_circuit  # noqa: E402
 from cuzk.events import StageDone, ignore  # noqa: E402
 from cuzk.groth16 import generate as generation  # noqa: E402
@@ -51,26 +51,6 @@ from cuzk.warm_up import TO_GENERATE, warm_up  # noqa: E402
 
 R = FR.p
 SECTOR_BYTES = 2048
-RESULTS: list[dict[str, Any]] = []
-_BASE = {"seconds": 170.0, "start": time.time()}
-
-
-def report(**facts: Any) -> None:
-    RESULTS.append(facts)
-    shown = (
-        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in facts.items()
-    )
-    print(f"[{time.time() - _BASE['start']:6.1f}] {'  '.join(shown)}", flush=True)
-
-
-def attempt(name: str, part: Callable[[], None]) -> None:
-    if time.time() - _BASE["start"] > _BASE["seconds"]:
-        print(f"-- {name}: no time left", flush=True)
-        return
-    try:
-        part()
-    except Exception:
-        report(part=name, failed=traceback.format_exc(limit=-4).replace("\n", " | "))
 
 
 # Compilation, side by side
@@ -322,7 +302,7 @@ def main() -> None:
     )
     parser.add_argument("--skip", nargs="*", default=[], help="edges, cpu, batches, whole, command")
     options = parser.parse_args()
-    _BASE["seconds"] = options.seconds
+    limit_seconds(options.seconds)
     host = CpuDevice()
     report(part="host", threads=host.threads, lanes=host.lanes)
     attempt("compilation", lambda: compile_all(host))
