@@ -31,9 +31,17 @@ from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.modulus import FQ, FR
-from cuzk.kernels.msm_gpu import DEFAULT_SHAPES, GpuMsm, plan, workspace_bytes
-from cuzk.kernels.pair_add_gpu import SIGN, PairShape, pair_add_kernel, prefix_rows
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum, selected_layout, selected_plan
+from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
+from cuzk.kernels.pair_add_gpu import SIGN, pair_add_kernel
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
+from cuzk.kernels.sum_schedule import (
+    DEFAULT_SHAPES,
+    PairShape,
+    msm_plan,
+    prefix_rows,
+    selected_layout,
+    selected_plan,
+)
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 from cuzk.kernels.xyzz import curve_of
 
@@ -272,7 +280,7 @@ def msm_case(
     runs: int = 10, stages: bool = True, note: str = "", **changes: Any,
 ) -> None:  # fmt: skip
     c, windows_a_pass = changes.pop("c", None), changes.pop("windows_a_pass", None)
-    p = replace(plan(form, n, c=c, windows_a_pass=windows_a_pass), **changes)
+    p = replace(msm_plan(form, n, c=c, windows_a_pass=windows_a_pass), **changes)
     with device.allocate(workspace_bytes(device, form, p), np.uint8) as workspace:
         msm = GpuMsm(device, form, x.rows(0, n), y.rows(0, n), p, workspace)
         ok = msm.run(scalars) == want and msm.run(scalars) == want

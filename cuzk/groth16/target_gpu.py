@@ -32,13 +32,12 @@ from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
-from cuzk.kernels.msm_gpu import plan as msm_plan
 from cuzk.kernels.ntt_gpu import NttPlan, quotient
-from cuzk.kernels.pair_add_gpu import Form
 from cuzk.kernels.points import BadPoint
 from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, decode_to_gpu, gathered, points_bytes
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum, selected_layout, selected_plan
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
 from cuzk.kernels.subset_sums_gpu import random_subset_sums
+from cuzk.kernels.sum_schedule import Form, msm_plan, selected_layout, selected_plan
 from cuzk.kernels.xyzz import curve_of
 from cuzk.units import format_size
 

@@ -22,7 +22,6 @@ from cuzk.kernels.modulus import FR
 from cuzk.kernels.pair_add_gpu import SIGN
 
 SORT_THREADS = 256
-CONSTANT_WORDS = 12
 _U32, _U64 = pointer(types.uint32), pointer(types.uint64)
 
 

@@ -31,9 +31,9 @@ from cuzk.kernels.field import any_lane, from_mont, is_zero, load
 from cuzk.kernels.field_memory import store_encoded
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fixed_base import best_window, doublings_of, offsets_of, windows_of
-from cuzk.kernels.msm_gpu import DEFAULT_SHAPES
-from cuzk.kernels.pair_add_gpu import Form, pair_add_kernel, prefix_rows
+from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.points import encoded_bytes, rows_of_points
+from cuzk.kernels.sum_schedule import DEFAULT_SHAPES, Form, prefix_rows
 from cuzk.kernels.workspace_gpu import Layout
 from cuzk.kernels.xyzz import curve_of
 

@@ -21,13 +21,6 @@ THREADS = 256
 _U32, _U64 = pointer(types.uint32), pointer(types.uint64)
 
 
-def group_bits(c: int) -> tuple[int, int]:
-    """(h, row_bits): log2 of the columns and of the rows of a window; both at least 1."""
-    assert c >= 3, c
-    h = (c - 1) // 2
-    return h, c - 1 - h
-
-
 @cuda_jit(
     _U32, types.int32, types.int32, types.int32, types.uint32, _U32, _U32, _U64, launch_bounds=(THREADS,)
 )

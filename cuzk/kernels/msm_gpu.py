@@ -16,14 +16,12 @@ Twin       `msm.msm` on the CPU, `msm.msm_textbook`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba.core import types
 
 from cuzk.kernels.bucket_sort_gpu import (
-    CONSTANT_WORDS,
     SORT_THREADS,
     count_digits,
     digit_constants,
@@ -36,12 +34,9 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Extent, Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.integrate_gpu import THREADS as LIST_THREADS
-from cuzk.kernels.integrate_gpu import bit_lists, group_bits, group_pairs
-from cuzk.kernels.modulus import FR
-from cuzk.kernels.pair_add_gpu import Form, PairShape, pair_add_kernel, prefix_rows
+from cuzk.kernels.integrate_gpu import bit_lists, group_pairs
+from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.rounds_gpu import (
-    SCAN_THREADS,
-    SCAN_TILE,
     count_pairs,
     neighbours,
     next_list,
@@ -49,10 +44,8 @@ from cuzk.kernels.rounds_gpu import (
     scan_partials,
 )
 from cuzk.kernels.staged_sort_gpu import (
-    FIRST_BITS,
     HISTOGRAM_TILE,
     SPREAD_ROWS,
-    bin_bits,
     count_bins,
     count_buckets,
     make_digits,
@@ -62,114 +55,22 @@ from cuzk.kernels.staged_sort_gpu import (
 )
 from cuzk.kernels.staged_sort_gpu import THREADS as STAGED_THREADS
 from cuzk.kernels.staged_sort_gpu import TILE as STAGED_TILE
+from cuzk.kernels.sum_schedule import (
+    FIRST_BITS,
+    MAX_WINDOW,
+    MIN_WINDOW,
+    SCAN_THREADS,
+    SCAN_TILE,
+    Form,
+    GpuPlan,
+    group_bits,
+    msm_layout,
+)
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
-from cuzk.kernels.workspace_gpu import Layout
 from cuzk.kernels.xyzz import EMPTY, horner, one_lane_form
 
-SCALAR_BITS = FR.bits
-MIN_WINDOW, MAX_WINDOW = 3, 24
 IDENTITY_ROW = 0  # of the pool; sums follow
-ROUNDS = 128  # in one pass at most, with room: 31 for the buckets, 12 for the groups
 _U32 = pointer(types.uint32)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuPlan:
-    """How an MSM is cut: c bits a window, `windows_a_pass` at a time; shapes of kernels.
-
-    shape, small_shape   of the pair additions: of a long round, and of one of less than `small_below` pairs
-    tail_threads         of a block that sums a list of groups
-    bin_bits             of the staged sort; None for the simple one
-    """
-
-    n: int
-    c: int
-    windows_a_pass: int
-    shape: PairShape
-    small_shape: PairShape
-    small_below: int
-    tail_threads: int
-    bin_bits: int | None
-
-    @property
-    def windows(self) -> int:
-        return -(-SCALAR_BITS // self.c)
-
-    @property
-    def buckets(self) -> int:
-        return 1 << (self.c - 1)
-
-    @property
-    def passes(self) -> list[tuple[int, int]]:
-        """First and end window of each."""
-        step = self.windows_a_pass
-        return [(first, min(first + step, self.windows)) for first in range(0, self.windows, step)]
-
-
-def best_window(n: int) -> int:
-    """The c of fewest additions."""
-    return min(range(MIN_WINDOW, MAX_WINDOW + 1), key=lambda c: -(-SCALAR_BITS // c) * (n + (1 << c)))
-
-
-DEFAULT_SHAPES = {
-    1: (PairShape(256, 2, 248), PairShape(64, 4, 16)),
-    2: (PairShape(128, 2, 124), PairShape(64, 4, 16)),
-}
-
-
-def plan(form: Form, n: int, *, c: int | None = None, windows_a_pass: int | None = None) -> GpuPlan:
-    """The plan of least additions; all windows in one pass unless told otherwise."""
-    c = c or best_window(n)
-    shape, small_shape = DEFAULT_SHAPES[form.degree]
-    return GpuPlan(
-        n=n,
-        c=c,
-        windows_a_pass=windows_a_pass or -(-SCALAR_BITS // c),
-        shape=shape,
-        small_shape=small_shape,
-        small_below=1 << 17,
-        tail_threads=64,
-        bin_bits=bin_bits(n, c),
-    )
-
-
-def layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
-    """The working memory of an MSM."""
-    windows, n = plan.windows_a_pass, plan.n
-    buckets = windows * plan.buckets
-    _, row_bits = group_bits(plan.c)
-    digits = windows * n
-    pairs = max(digits // 2, buckets) + 1
-    later_pairs = max(digits // 3, buckets) + 1
-    rows = 1 + digits + 2 * buckets
-    parts = Layout()
-    parts.add("counts", buckets)
-    parts.add("extras", buckets)
-    parts.add("offsets_0", buckets)
-    parts.add("offsets_1", buckets)
-    parts.add("partials", -(-max(buckets, windows << (plan.bin_bits or 0)) // SCAN_TILE) + 1)
-    parts.add("sizes", ROUNDS)
-    parts.add("bases", ROUNDS)
-    parts.add("largest", 1)
-    parts.add("constants", CONSTANT_WORDS, np.uint64)
-    parts.add(
-        "bins", 1 if plan.bin_bits is None else (2 * windows << plan.bin_bits) + 1 + (windows << FIRST_BITS)
-    )
-    parts.add("starts", 1 if plan.bin_bits is None else (windows << plan.bin_bits) + 1)
-    parts.add("sort_scratch", 8)
-    parts.add("pairs_0", pairs, np.uint64)
-    parts.add("segs_0", pairs)
-    parts.add("pairs_1", later_pairs, np.uint64)
-    parts.add("segs_1", later_pairs)
-    parts.add("bit_codes", (windows * plan.c) << row_bits)
-    parts.add("bit_lengths", windows * plan.c)
-    parts.add("out_x", (plan.windows * plan.c, form.words))
-    parts.add("out_y", (plan.windows * plan.c, form.words))
-    parts.add("pool_x", (rows, form.words))
-    parts.add("pool_y", (rows, form.words))
-    scratch = max(prefix_rows(shape, multiprocessors, pairs) for shape in (plan.shape, plan.small_shape))
-    parts.add("prefixes", (scratch, form.words))
-    return parts
 
 
 @cuda_jit(
@@ -215,7 +116,7 @@ class GpuMsm:
         self.device, self.form, self.plan = device, form, plan
         self._points = (points_x, points_y)
         multiprocessors = device.card.multiprocessors
-        self._parts = layout(form, plan, multiprocessors).carve(workspace)
+        self._parts = msm_layout(form, plan, multiprocessors).carve(workspace)
         self._fixed_blocks = 8 * multiprocessors
         self._multiprocessors = multiprocessors
         self._largest = device.pinned(1, np.uint32)
@@ -467,4 +368,4 @@ class GpuMsm:
 
 
 def workspace_bytes(device: CudaDevice, form: Form, plan: GpuPlan) -> int:
-    return layout(form, plan, device.card.multiprocessors).nbytes
+    return msm_layout(form, plan, device.card.multiprocessors).nbytes

@@ -17,7 +17,6 @@ Source     [CycloneMSM] eprint 2022/1396, 5.3; Montgomery's inversion of many at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -28,31 +27,14 @@ import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.field import any_lane, is_zero, load, one, sqr, store, zero
-from cuzk.kernels.field_type import FieldForm, Fq2Form
 from cuzk.kernels.gpu_ops import lowest_word
 from cuzk.kernels.inverse_gpu import inverse_gpu
-
-Form = FieldForm | Fq2Form
+from cuzk.kernels.sum_schedule import Form, PairShape
 
 SIGN = 1 << 31
 WARP = 32
 _SLOT_MASK = SIGN - 1
 _ORDINARY, _EQUAL, _OPPOSITE, _FIRST_IS_IDENTITY, _SECOND_IS_IDENTITY = range(5)
-
-
-@dataclass(frozen=True, slots=True)
-class PairShape:
-    """How the kernel is cut: `threads` a block, `blocks` a multiprocessor, up to `steps` pairs a thread at
-    once.
-
-    early  the next x coordinates are asked for in the middle of a sum, not at its end: more registers, less
-           waiting
-    """
-
-    threads: int
-    blocks: int
-    steps: int
-    early: bool = True
 
 
 @register_jitable
@@ -255,9 +237,3 @@ def _block_inverse(form, tree, t, threads, levels, x):  # type: ignore[no-untype
         cuda.syncthreads()
         width = np.int32(width << 1)
     return load(form, tree, threads + t)
-
-
-def prefix_rows(shape: PairShape, multiprocessors: int, pairs: int) -> int:
-    """Elements of scratch that the kernel needs for up to that many pairs, on such a card."""
-    threads = shape.threads * shape.blocks * multiprocessors
-    return min(threads * shape.steps, pairs + threads)

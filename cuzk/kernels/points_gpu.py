@@ -22,8 +22,8 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.field import is_below_p, is_zero, load, mask_bits, sqr, store, to_mont
 from cuzk.kernels.field_memory import load_encoded
 from cuzk.kernels.gpu_ops import atomic_max
-from cuzk.kernels.pair_add_gpu import Form
 from cuzk.kernels.points import BadPoint, curve_b, encoded_bytes, reason_of
+from cuzk.kernels.sum_schedule import Form
 
 THREADS = 128
 CHUNK = 1 << 18

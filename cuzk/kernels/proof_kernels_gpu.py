@@ -19,8 +19,9 @@ from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.ntt_gpu import pass_shapes
 from cuzk.kernels.ntt_gpu_kernels import pass_kernel
 from cuzk.kernels.ntt_schedule import Schedule
-from cuzk.kernels.pair_add_gpu import Form, pair_add_kernel
+from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
+from cuzk.kernels.sum_schedule import Form, msm_plan, selected_plan
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 
 _MODULES: tuple[ModuleType, ...] = (
@@ -45,7 +46,7 @@ def proof_kernels(log2: int) -> list[CudaKernel]:
 
 def sum_kernels(form: Form, n: int) -> list[CudaKernel]:
     """Those of one group."""
-    plan, selected = msm_gpu.plan(form, n), selected_sum_gpu.selected_plan(form, n)
+    plan, selected = msm_plan(form, n), selected_plan(form, n)
     shapes = dict.fromkeys([plan.shape, plan.small_shape, selected.shape, selected.small_shape])
     tails = dict.fromkeys([plan.tail_threads, selected.tail_threads])
     return [

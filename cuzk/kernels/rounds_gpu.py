@@ -21,10 +21,9 @@ from numba.extending import register_jitable
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
 from cuzk.kernels.gpu_ops import atomic_max
+from cuzk.kernels.sum_schedule import SCAN_THREADS, SCAN_TILE
 
-SCAN_THREADS = 256
-PER_THREAD = 8
-SCAN_TILE = SCAN_THREADS * PER_THREAD
+PER_THREAD = SCAN_TILE // SCAN_THREADS
 LIST_THREADS = 256
 _U32, _U64 = pointer(types.uint32), pointer(types.uint64)
 

@@ -11,7 +11,6 @@ Twin       `selected_sum.selected_sum` on the CPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,77 +23,16 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.gpu_ops import atomic_add
-from cuzk.kernels.pair_add_gpu import Form, PairShape, pair_add_kernel, prefix_rows
-from cuzk.kernels.rounds_gpu import LIST_THREADS, SCAN_THREADS, neighbours, scan_before
+from cuzk.kernels.pair_add_gpu import pair_add_kernel
+from cuzk.kernels.rounds_gpu import LIST_THREADS, neighbours, scan_before
+from cuzk.kernels.sum_schedule import SCAN_THREADS, Form, SelectedPlan, selected_layout
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
-from cuzk.kernels.workspace_gpu import Layout
 from cuzk.kernels.xyzz import horner, one_lane_form
 
 BITS_PER_THREAD = 16
 SELECT_TILE = SCAN_THREADS * BITS_PER_THREAD
-ROUNDS = 40
-_SELECTED, _LEVEL, _LEFT, _STATE_WORDS = range(
-    4
-)  # of `state`: bits set, rounds done, items left for the tail
+_SELECTED, _LEVEL, _LEFT = range(3)  # of `state`: bits set, rounds done, items left for the tail
 _U8, _U32, _U64 = pointer(types.uint8), pointer(types.uint32), pointer(types.uint64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedPlan:
-    """Rounds of pairs down to `lists * room` items, then lists of `room` items, one block of `tail_threads`
-    each.
-    """
-
-    n: int
-    shape: PairShape
-    small_shape: PairShape
-    small_below: int
-    lists: int
-    room: int
-    tail_threads: int
-
-    @property
-    def limit(self) -> int:
-        return self.lists * self.room
-
-    @property
-    def rounds(self) -> int:
-        """Enough for all bits set."""
-        return max(0, (-(-self.n // self.limit) - 1).bit_length())
-
-
-DEFAULT_SHAPES = {
-    1: (PairShape(256, 2, 248), PairShape(64, 4, 16)),
-    2: (PairShape(128, 2, 124), PairShape(64, 4, 16)),
-}
-
-
-def selected_plan(form: Form, n: int) -> SelectedPlan:
-    shape, small_shape = DEFAULT_SHAPES[form.degree]
-    return SelectedPlan(
-        n=n, shape=shape, small_shape=small_shape, small_below=1 << 17, lists=128, room=128, tail_threads=64
-    )
-
-
-def selected_layout(form: Form, plan: SelectedPlan, multiprocessors: int) -> Layout:
-    parts = Layout()
-    pairs = plan.n // 2 + 1
-    parts.add("state", _STATE_WORDS)
-    parts.add("sizes", ROUNDS)
-    parts.add("bases", ROUNDS)
-    parts.add("pairs_0", pairs, np.uint64)
-    parts.add("pairs_1", pairs // 2 + 1, np.uint64)
-    parts.add("tail_codes", plan.limit)
-    parts.add("tail_lengths", plan.lists)
-    parts.add("all_codes", plan.lists)
-    parts.add("all_length", 1)
-    for axis in "xy":
-        parts.add(f"list_{axis}", (plan.lists, form.words))
-        parts.add(f"out_{axis}", (1, form.words))
-        parts.add(f"pool_{axis}", (1 + plan.n + ROUNDS, form.words))
-    scratch = max(prefix_rows(shape, multiprocessors, pairs) for shape in (plan.shape, plan.small_shape))
-    parts.add("prefixes", (scratch, form.words))
-    return parts
 
 
 @cuda_jit(_U8, _U64, types.uint32, _U32, _U32, launch_bounds=(SCAN_THREADS,))

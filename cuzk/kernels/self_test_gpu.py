@@ -21,12 +21,11 @@ from cuzk.kernels.fixed_base_gpu import GpuFixedBase
 from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR, omega
 from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
-from cuzk.kernels.msm_gpu import plan as msm_plan
 from cuzk.kernels.ntt_gpu import NttPlan
-from cuzk.kernels.pair_add_gpu import Form
 from cuzk.kernels.points import BadPoint
 from cuzk.kernels.points_gpu import GpuPoints, decode_to_gpu
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum, selected_layout, selected_plan
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
+from cuzk.kernels.sum_schedule import Form, msm_plan, selected_layout, selected_plan
 from cuzk.kernels.xyzz import curve_of
 
 R = FR.p

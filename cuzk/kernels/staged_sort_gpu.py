@@ -24,28 +24,18 @@ from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
 from cuzk.kernels.gpu_ops import atomic_add
 from cuzk.kernels.pair_add_gpu import SIGN, WARP
-from cuzk.kernels.rounds_gpu import SCAN_THREADS, scan_before
+from cuzk.kernels.rounds_gpu import scan_before
+from cuzk.kernels.sum_schedule import FIRST_BITS, MAX_BIN_BITS, MAX_BIN_BUCKETS, SCAN_THREADS
 
 THREADS = SCAN_THREADS
 TILE = 4096
 PER_THREAD = TILE // THREADS
-FIRST_BITS = 7
-MAX_BIN_BITS = 13
 CAPACITY = 9216  # codes that a block puts in order in shared memory
-MAX_BIN_BUCKETS = 1024
 HISTOGRAM_TILE = 1 << 16
-LEAST_DIGITS = 1 << 19  # a window; below, the simple sort takes no longer: bench/gpu_msm.py
 SPREAD_ROWS = 8  # blocks that share a region of the second step
 _FIRST_WAYS = 1 << FIRST_BITS
 _MAX_BINS = 1 << MAX_BIN_BITS
 _I32, _U32, _U64 = pointer(types.int32), pointer(types.uint32), pointer(types.uint64)
-
-
-def bin_bits(n: int, c: int) -> int | None:
-    """b for n digits a window: bins of some 4,000 to 8,000; None where this sort has no use."""
-    least = max(FIRST_BITS + 1, c - 1 - (MAX_BIN_BUCKETS.bit_length() - 1))
-    most = min(MAX_BIN_BITS, c - 1)
-    return min(max(n.bit_length() - 13, least), most) if n >= LEAST_DIGITS and least <= most else None
 
 
 @cuda_jit(

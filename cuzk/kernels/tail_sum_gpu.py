@@ -19,7 +19,8 @@ from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.field import any_lane, is_zero, load, one, sqr, store, zero
 from cuzk.kernels.inverse_gpu import inverse_gpu
-from cuzk.kernels.pair_add_gpu import SIGN, Form, load_point, with_sign
+from cuzk.kernels.pair_add_gpu import SIGN, load_point, with_sign
+from cuzk.kernels.sum_schedule import Form
 
 _U32 = pointer(types.uint32)
 

@@ -16,7 +16,8 @@ if find_spec("numba_cuda") is None:
 
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.msm_gpu import GpuMsm, GpuPlan, plan, workspace_bytes
+from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
+from cuzk.kernels.sum_schedule import GpuPlan, msm_plan
 from cuzk.kernels.xyzz import curve_of
 from tests.gpu.known_points import GROUPS, known_points, uploaded
 from tests.kernels.multiples import scalar_rows
@@ -49,7 +50,7 @@ def shape_name(shape: tuple[int, dict[str, int]]) -> str:
 
 def planned(form: Any, n: int, *, bin_bits: int | None = None, **choices: int) -> GpuPlan:
     """Without `bin_bits` the simple sort, which the plan chooses for so few points by itself."""
-    made = plan(form, n, **choices)
+    made = msm_plan(form, n, **choices)
     assert made.bin_bits is None
     return replace(made, bin_bits=bin_bits)
 

@@ -23,6 +23,7 @@ from cuzk.kernels import (
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
+from cuzk.kernels.sum_schedule import DEFAULT_SHAPES, MAX_WINDOW, MIN_WINDOW, best_window
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 
 H200 = (9, 0)
@@ -58,7 +59,7 @@ def test_kernels_of_lists_keep_their_values_in_registers_and_are_integer_code(ke
 
 
 def test_long_rounds_of_g1_keep_16_warps_on_a_multiprocessor() -> None:
-    compiled = pair_add_kernel(FQ_GPU, msm_gpu.DEFAULT_SHAPES[1][0]).compile(H200)
+    compiled = pair_add_kernel(FQ_GPU, DEFAULT_SHAPES[1][0]).compile(H200)
     assert compiled.registers <= 128
     assert compiled.spill_bytes <= 256
     assert "f64" not in compiled.ptx
@@ -68,8 +69,8 @@ def test_long_rounds_of_g1_keep_16_warps_on_a_multiprocessor() -> None:
 @pytest.mark.parametrize(
     ("kernel", "spill_bytes"),
     [
-        (pair_add_kernel(FQ_GPU, msm_gpu.DEFAULT_SHAPES[1][1]), 0),
-        (pair_add_kernel(FQ2_GPU, msm_gpu.DEFAULT_SHAPES[2][0]), 128),
+        (pair_add_kernel(FQ_GPU, DEFAULT_SHAPES[1][1]), 0),
+        (pair_add_kernel(FQ2_GPU, DEFAULT_SHAPES[2][0]), 128),
         (sum_lists_kernel(FQ_GPU, 64), 0),
         (sum_lists_kernel(FQ2_GPU, 64), 3200),
     ],
@@ -80,7 +81,7 @@ def test_other_kernels_of_points_spill_no_more_than_they_do_today(kernel: Any, s
     assert "f64" not in compiled.ptx
 
 
-@pytest.mark.parametrize("c", range(msm_gpu.MIN_WINDOW, msm_gpu.MAX_WINDOW + 1))
+@pytest.mark.parametrize("c", range(MIN_WINDOW, MAX_WINDOW + 1))
 def test_digits_of_every_window_size_hold_number_and_sign(c: int) -> None:
     """The top digit, which has no half added, stays within the buckets for the largest numbers of either
     sign.
@@ -97,4 +98,4 @@ def test_digits_of_every_window_size_hold_number_and_sign(c: int) -> None:
 
 
 def test_the_window_of_least_additions_grows_with_the_number_of_points() -> None:
-    assert [msm_gpu.best_window(1 << k) for k in (16, 18, 20, 22, 24, 26, 27)] == [13, 15, 17, 17, 20, 22, 22]
+    assert [best_window(1 << k) for k in (16, 18, 20, 22, 24, 26, 27)] == [13, 15, 17, 17, 20, 22, 22]

@@ -1,0 +1,216 @@
+"""Sums of points on the GPU before there is a card: windows, passes, shapes, working memory. Plain Python.
+
+`msm_gpu` and `selected_sum_gpu` launch what stands here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuzk.kernels.field_type import FieldForm, Fq2Form
+from cuzk.kernels.modulus import FR
+from cuzk.kernels.workspace_gpu import Layout
+
+Form = FieldForm | Fq2Form
+
+SCALAR_BITS = FR.bits
+MIN_WINDOW, MAX_WINDOW = 3, 24
+MSM_ROUNDS = 128  # in one pass at most, with room: 31 for the buckets, 12 for the groups
+SELECTED_ROUNDS = 40
+SCAN_THREADS = 256
+SCAN_TILE = 8 * SCAN_THREADS
+CONSTANT_WORDS = 12  # of `bucket_sort_gpu.digit_constants`
+STATE_WORDS = 3  # of a sum over bits
+#: Of the staged sort: bits of its first step, limits of a bin.
+FIRST_BITS = 7
+MAX_BIN_BITS = 13
+MAX_BIN_BUCKETS = 1024
+LEAST_DIGITS = 1 << 19  # a window; below, the simple sort takes no longer: bench/gpu_msm.py
+
+
+@dataclass(frozen=True, slots=True)
+class PairShape:
+    """How the kernel is cut: `threads` a block, `blocks` a multiprocessor, up to `steps` pairs a thread at
+    once.
+
+    early  the next x coordinates are asked for in the middle of a sum, not at its end: more registers, less
+           waiting
+    """
+
+    threads: int
+    blocks: int
+    steps: int
+    early: bool = True
+
+
+def prefix_rows(shape: PairShape, multiprocessors: int, pairs: int) -> int:
+    """Elements of scratch that the kernel needs for up to that many pairs, on such a card."""
+    threads = shape.threads * shape.blocks * multiprocessors
+    return min(threads * shape.steps, pairs + threads)
+
+
+DEFAULT_SHAPES = {
+    1: (PairShape(256, 2, 248), PairShape(64, 4, 16)),
+    2: (PairShape(128, 2, 124), PairShape(64, 4, 16)),
+}
+
+
+def bin_bits(n: int, c: int) -> int | None:
+    """b for n digits a window: bins of some 4,000 to 8,000; None where this sort has no use."""
+    least = max(FIRST_BITS + 1, c - 1 - (MAX_BIN_BUCKETS.bit_length() - 1))
+    most = min(MAX_BIN_BITS, c - 1)
+    return min(max(n.bit_length() - 13, least), most) if n >= LEAST_DIGITS and least <= most else None
+
+
+def group_bits(c: int) -> tuple[int, int]:
+    """(h, row_bits): log2 of the columns and of the rows of a window; both at least 1."""
+    assert c >= 3, c
+    h = (c - 1) // 2
+    return h, c - 1 - h
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPlan:
+    """How an MSM is cut: c bits a window, `windows_a_pass` at a time; shapes of kernels.
+
+    shape, small_shape   of the pair additions: of a long round, and of one of less than `small_below` pairs
+    tail_threads         of a block that sums a list of groups
+    bin_bits             of the staged sort; None for the simple one
+    """
+
+    n: int
+    c: int
+    windows_a_pass: int
+    shape: PairShape
+    small_shape: PairShape
+    small_below: int
+    tail_threads: int
+    bin_bits: int | None
+
+    @property
+    def windows(self) -> int:
+        return -(-SCALAR_BITS // self.c)
+
+    @property
+    def buckets(self) -> int:
+        return 1 << (self.c - 1)
+
+    @property
+    def passes(self) -> list[tuple[int, int]]:
+        """First and end window of each."""
+        step = self.windows_a_pass
+        return [(first, min(first + step, self.windows)) for first in range(0, self.windows, step)]
+
+
+def best_window(n: int) -> int:
+    """The c of fewest additions."""
+    return min(range(MIN_WINDOW, MAX_WINDOW + 1), key=lambda c: -(-SCALAR_BITS // c) * (n + (1 << c)))
+
+
+def msm_plan(form: Form, n: int, *, c: int | None = None, windows_a_pass: int | None = None) -> GpuPlan:
+    """The plan of least additions; all windows in one pass unless told otherwise."""
+    c = c or best_window(n)
+    shape, small_shape = DEFAULT_SHAPES[form.degree]
+    return GpuPlan(
+        n=n,
+        c=c,
+        windows_a_pass=windows_a_pass or -(-SCALAR_BITS // c),
+        shape=shape,
+        small_shape=small_shape,
+        small_below=1 << 17,
+        tail_threads=64,
+        bin_bits=bin_bits(n, c),
+    )
+
+
+def msm_layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
+    """The working memory of an MSM."""
+    windows, n = plan.windows_a_pass, plan.n
+    buckets = windows * plan.buckets
+    _, row_bits = group_bits(plan.c)
+    digits = windows * n
+    pairs = max(digits // 2, buckets) + 1
+    later_pairs = max(digits // 3, buckets) + 1
+    rows = 1 + digits + 2 * buckets
+    parts = Layout()
+    parts.add("counts", buckets)
+    parts.add("extras", buckets)
+    parts.add("offsets_0", buckets)
+    parts.add("offsets_1", buckets)
+    parts.add("partials", -(-max(buckets, windows << (plan.bin_bits or 0)) // SCAN_TILE) + 1)
+    parts.add("sizes", MSM_ROUNDS)
+    parts.add("bases", MSM_ROUNDS)
+    parts.add("largest", 1)
+    parts.add("constants", CONSTANT_WORDS, np.uint64)
+    parts.add(
+        "bins", 1 if plan.bin_bits is None else (2 * windows << plan.bin_bits) + 1 + (windows << FIRST_BITS)
+    )
+    parts.add("starts", 1 if plan.bin_bits is None else (windows << plan.bin_bits) + 1)
+    parts.add("sort_scratch", 8)
+    parts.add("pairs_0", pairs, np.uint64)
+    parts.add("segs_0", pairs)
+    parts.add("pairs_1", later_pairs, np.uint64)
+    parts.add("segs_1", later_pairs)
+    parts.add("bit_codes", (windows * plan.c) << row_bits)
+    parts.add("bit_lengths", windows * plan.c)
+    parts.add("out_x", (plan.windows * plan.c, form.words))
+    parts.add("out_y", (plan.windows * plan.c, form.words))
+    parts.add("pool_x", (rows, form.words))
+    parts.add("pool_y", (rows, form.words))
+    scratch = max(prefix_rows(shape, multiprocessors, pairs) for shape in (plan.shape, plan.small_shape))
+    parts.add("prefixes", (scratch, form.words))
+    return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedPlan:
+    """Rounds of pairs down to `lists * room` items, then lists of `room` items, one block of `tail_threads`
+    each.
+    """
+
+    n: int
+    shape: PairShape
+    small_shape: PairShape
+    small_below: int
+    lists: int
+    room: int
+    tail_threads: int
+
+    @property
+    def limit(self) -> int:
+        return self.lists * self.room
+
+    @property
+    def rounds(self) -> int:
+        """Enough for all bits set."""
+        return max(0, (-(-self.n // self.limit) - 1).bit_length())
+
+
+def selected_plan(form: Form, n: int) -> SelectedPlan:
+    shape, small_shape = DEFAULT_SHAPES[form.degree]
+    return SelectedPlan(
+        n=n, shape=shape, small_shape=small_shape, small_below=1 << 17, lists=128, room=128, tail_threads=64
+    )
+
+
+def selected_layout(form: Form, plan: SelectedPlan, multiprocessors: int) -> Layout:
+    parts = Layout()
+    pairs = plan.n // 2 + 1
+    parts.add("state", STATE_WORDS)
+    parts.add("sizes", SELECTED_ROUNDS)
+    parts.add("bases", SELECTED_ROUNDS)
+    parts.add("pairs_0", pairs, np.uint64)
+    parts.add("pairs_1", pairs // 2 + 1, np.uint64)
+    parts.add("tail_codes", plan.limit)
+    parts.add("tail_lengths", plan.lists)
+    parts.add("all_codes", plan.lists)
+    parts.add("all_length", 1)
+    for axis in "xy":
+        parts.add(f"list_{axis}", (plan.lists, form.words))
+        parts.add(f"out_{axis}", (1, form.words))
+        parts.add(f"pool_{axis}", (1 + plan.n + SELECTED_ROUNDS, form.words))
+    scratch = max(prefix_rows(shape, multiprocessors, pairs) for shape in (plan.shape, plan.small_shape))
+    parts.add("prefixes", (scratch, form.words))
+    return parts
