@@ -57,7 +57,7 @@ def insertion_template(arity: int) -> Template:
     step = StepTracer(tracer)
     children = {2: insert_2, 4: insert_4, 8: insert_8}[arity](step, list(tracer.numbers), list(tracer.bits))
     return tracer.template(
-        f"insertion {arity}", Witness(STEPS, np.array(step.steps, dtype=np.uint64)), outputs=children
+        f"insertion {arity}", Witness(STEPS, np.array(step.steps, dtype=np.uint32)), outputs=children
     )
 
 

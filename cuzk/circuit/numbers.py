@@ -23,7 +23,7 @@ BITS_OF_BYTES = 8
 
 
 def witness(kind: int, *words: int) -> Witness:
-    return Witness(kind, np.array(words, dtype=np.uint64))
+    return Witness(kind, np.array(words, dtype=np.uint32))
 
 
 def free_numbers(builder: CircuitBuilder, count: int) -> list[int]:

@@ -36,7 +36,7 @@ def poseidon_template(arity: int, domain_tag: int | None = None) -> Template:
     return tracer.template(
         f"Poseidon {arity}",
         Witness(
-            POSEIDON, np.array([arity, table.partial_rounds], dtype=np.uint64), kernel_numbers(table, tag)
+            POSEIDON, np.array([arity, table.partial_rounds], dtype=np.uint32), kernel_numbers(table, tag)
         ),
         outputs=[digest],
     )

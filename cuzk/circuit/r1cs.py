@@ -29,12 +29,12 @@ class Witness:
     """How a template's own variables follow from its externals: a kernel, and the tables it reads.
 
     kind     one of the kinds of `kernels.witness`
-    words    uint64 parameters, laid out as that kernel says
+    words    uint32 parameters, laid out as that kernel says
     numbers  canonical field elements, likewise
     """
 
     kind: int
-    words: NDArray[np.uint64]
+    words: NDArray[np.uint32]
     numbers: tuple[int, ...] = ()
 
 

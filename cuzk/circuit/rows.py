@@ -12,6 +12,8 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.tables import flat_templates
 from cuzk.circuit.witness import Assignment
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.field_type import FR
+from cuzk.kernels.instances import in_words
 from cuzk.kernels.template_rows import (
     add_externals,
     evaluate_instances,
@@ -58,10 +60,10 @@ def evaluate_side(
     out[circuit.rows :] = 0
     if side == A:
         out[circuit.rows : circuit.num_constraints] = assignment.inputs
-    templates = flat_templates(circuit)
+    tables = in_words(flat_templates(circuit)), in_words(circuit.instances)
 
     def evaluate(task: tuple[int, int], out: FieldArray = out) -> None:
-        evaluate_instances(templates, circuit.instances, *task, side, assignment.bits, assignment.values, out)
+        evaluate_instances(FR, *tables, *task, side, assignment.variables, out)
 
     device.map(evaluate, tasks(circuit, 0, len(circuit.instances.table)))
     return out
@@ -82,7 +84,7 @@ def unsatisfied_row(
     count = circuit.num_constraints
     starts = range(0, count, ROWS_A_TASK)
     found = device.map(
-        lambda start: int(first_unsatisfied(a, b, c, start, min(start + ROWS_A_TASK, count))), starts
+        lambda start: int(first_unsatisfied(FR, a, b, c, start, min(start + ROWS_A_TASK, count))), starts
     )
     row = next((row for row in found if row >= 0), None)
     return None if row is None else (row, circuit.name_of_row(row))
@@ -103,8 +105,8 @@ def transpose_side(device: CpuDevice, circuit: Circuit, lagrange: FieldArray, si
     own = out[circuit.num_inputs :]
     if side == A:
         out[: circuit.num_inputs] = lagrange[circuit.rows : circuit.num_constraints]
-    templates, instances = flat_templates(circuit), circuit.instances
-    slots = templates.table["first_own"][instances.table["template"]]
+    templates, instances = in_words(flat_templates(circuit)), in_words(circuit.instances)
+    slots = np.array([t.first_own_slot for t in circuit.templates])[circuit.instances.table["template"]]
     for begin, end in tasks(circuit, 0, len(slots), ROWS_A_BATCH):
         first = np.concatenate([[0], np.cumsum(slots[begin:end])])
         externals = np.zeros((int(first[-1]), 4), dtype=np.uint64)

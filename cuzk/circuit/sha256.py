@@ -25,10 +25,17 @@ from cuzk.circuit.uint32 import (
     rotate_right,
     shift_right,
 )
-from cuzk.kernels.sha256 import BLOCK_BITS, INITIAL_STATE, ROUND_CONSTANTS, VARIABLE
+from cuzk.kernels.sha256 import (
+    BIT_SHIFT,
+    BLOCK_BITS,
+    INITIAL_STATE,
+    ROUND_CONSTANTS,
+    ROUNDS,
+    TRACE_WORDS,
+    VARIABLE,
+    WORD_SHIFT,
+)
 from cuzk.kernels.witness import SHA256_BLOCK
-
-ROUNDS = 64
 
 
 def sha256(builder: CircuitBuilder, message: Bits) -> Bits:
@@ -72,25 +79,24 @@ def block_template(pattern: bytes) -> Template:
     words = [literals[i : i + WORD_BITS][::-1] for i in range(0, len(literals), WORD_BITS)]
     block = BlockTracer(tracer)
     out = block.compress(words[:16], words[16:])
-    plan = np.array(block.plan, dtype=np.uint64).ravel()
+    kinds = np.frombuffer(pattern, np.uint8).astype(np.uint32)
+    is_variable = kinds == VARIABLE
+    kinds[is_variable] += np.arange(is_variable.sum(), dtype=np.uint32)
     return tracer.template(
         "SHA-256 block",
-        Witness(SHA256_BLOCK, np.concatenate([np.frombuffer(pattern, np.uint8).astype(np.uint64), plan])),
+        Witness(SHA256_BLOCK, np.concatenate([kinds, np.array(block.sources, dtype=np.uint32)])),
         outputs=[bit >> 1 for word in out for bit in reversed(word)],
     )
 
 
 class BlockTracer:
-    """Records one compression, and a *plan*: what of each 32-bit operation became variables.
-
-    plan    for every operation in order (new, flipped, both): masks of the bits that were allocated, of
-            those among them that hold the operation's complement, and (MAJ only) of those followed by b & c
-    """
+    """Records one compression, and for each variable its source: a bit of a word that the kernel traces."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
         self._equation = MultiEquation(tracer)
-        self.plan: list[tuple[int, int, int]] = []
+        self._word = 0  # of the trace
+        self.sources: list[int] = []
 
     def compress(self, message: list[Word], state: list[Word]) -> list[Word]:
         w = self._schedule(message)
@@ -117,6 +123,7 @@ class BlockTracer:
             for number, (terms, word) in enumerate(zip(added, state, strict=True))
         ]
         self._equation.flush()
+        assert self._word == TRACE_WORDS, self._word
         return out
 
     def _schedule(self, message: list[Word]) -> list[Word]:
@@ -133,24 +140,30 @@ class BlockTracer:
         return self._bitwise(boolean.xor, self._bitwise(boolean.xor, x, y), z)
 
     def _bitwise(self, operation: Callable[..., int], *operands: Word) -> Word:
-        """The word of `operation` on each bit of the operands, and its entry in the plan."""
-        tracer, word, new, flipped, both = self._tracer, [], 0, 0, 0
-        before, mask = tracer.allocated, 1
-        for literals in zip(*operands, strict=True):
+        """The word of `operation` on each bit of the operands. MAJ traces b & c as well, one word on."""
+        tracer, word = self._tracer, []
+        before = tracer.allocated
+        for i, literals in enumerate(zip(*operands, strict=True)):
             bit = operation(tracer, *literals)
             after = tracer.allocated
-            if after != before:
-                new |= mask
-                flipped |= mask * (bit & 1)
-                both |= mask * (after - before - 1)
+            if after > before:
+                self._is_bit(self._word, i, bit & 1)
+            if after > before + 1:
+                self._is_bit(self._word + 1, i, 0)
             word.append(bit)
-            before, mask = after, mask << 1
-        self.plan.append((new, flipped, both))
+            before = after
+        self._word += 2 if operation is boolean.majority else 1
         return word
 
     def _sum(self, label: str, operands: list[Word]) -> Word:
         self._tracer.label(label)
         before = self._tracer.allocated
         word = add_many(self._tracer, self._equation, operands)
-        self.plan.append(((1 << (self._tracer.allocated - before)) - 1, 0, 0))
+        for i in range(self._tracer.allocated - before):
+            self._is_bit(self._word, i, 0)
+        self._word += 1
         return word
+
+    def _is_bit(self, word: int, bit: int, is_complement: int) -> None:
+        """The next variable is this bit of a traced word, or its complement."""
+        self.sources.append(word << WORD_SHIFT | bit << BIT_SHIFT | is_complement)

@@ -42,9 +42,9 @@ def flat_templates(circuit: Circuit) -> Templates:
     table["aux"] = [template.aux for template in templates]
     table["rows"] = [template.rows for template in templates]
     table["positions_start"] = starts([template.aux for template in templates])
-    for name, parts in (("words", words), ("numbers", numbers)):
-        table[f"{name}_start"] = starts([len(part) for part in parts])
-        table[f"{name}_end"] = table[f"{name}_start"] + [len(part) for part in parts]
+    table["words_start"] = starts([len(part) for part in words])
+    table["words_end"] = table["words_start"] + [len(part) for part in words]
+    table["numbers_start"] = starts([len(part) for part in numbers])
     table["bounds_start"] = starts([len(part) for part in bounds])
     return Templates(
         table=table,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.tables import flat_templates
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.instances import Variables, in_words
 from cuzk.kernels.witness import FREE, fill_instances
 
 
@@ -44,6 +45,11 @@ class Assignment:
         return self.values[: self.num_inputs]
 
     @property
+    def variables(self) -> Variables:
+        """What kernels read and write."""
+        return Variables.of(self.bits, self.values)
+
+    @property
     def full(self) -> NDArray[np.uint64]:
         """(k, 4), the aux variables that are no bits."""
         return self.values[self.num_inputs :]
@@ -58,11 +64,11 @@ def assign(device: CpuDevice, circuit: Circuit, free: FreeValues) -> Assignment:
     )
     assignment.values[0, 0] = 1
     place_free(circuit, free, assignment)
-    templates = flat_templates(circuit)
+    tables = in_words(flat_templates(circuit)), in_words(circuit.instances)
 
     def fill(strand: int) -> None:
         begin, end = circuit.strands[strand : strand + 2]
-        fill_instances(templates, circuit.instances, begin, end, assignment.bits, assignment.values)
+        fill_instances(*tables, begin, end, assignment.variables)
 
     fill(0)
     device.map(fill, range(1, len(circuit.strands) - 1))

@@ -12,6 +12,7 @@ Read in this order:
     segment_sums, msm, selected_sum,
     subset_sums, fixed_base              sums and multiples of points
     poseidon, poseidon_hash              the hash, its constants and many of it at once
+    team                                 code that one CPU thread or all threads of a GPU's block run
     instances, witness, template_rows    a circuit's tables, the values of its variables, its rows
     sha256, poseidon_witness, steps,
     packing, serialize                   what `witness` runs for each gadget; rows as bytes

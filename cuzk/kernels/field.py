@@ -456,11 +456,11 @@ def to_words(typingctx: Any, x: Any) -> Any:
 
 @intrinsic
 def from_words(typingctx: Any, form: Any, words: Any) -> Any:
-    """A one-lane element from its 64-bit words, which must be below p."""
+    """An element of a form with one lane from its 64-bit words, a tuple; they must be below p."""
     target: FieldForm = form.form
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lane = [builder.extract_value(args[1], i) for i in range(target.limbs)]
-        return one_lane.value_of(builder, target, lane)
+        lane = [builder.extract_value(args[1], i) for i in range(words.count)]
+        return target.lowering.of_words(builder, target, lane)
 
     return Element(target)(form, words), lower

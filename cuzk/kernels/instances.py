@@ -4,12 +4,13 @@ Variables live in two arrays: `bits` (aux,) uint8, and `values` (inputs + full, 
 inputs (ONE first) before the variables that are no bits. Within a template a variable is a *slot*: 0 is ONE,
 then the external bits, the external numbers, and the template's own variables.
 
-What there is one of for each template or instance are records: a kernel with few arrays compiles faster.
+What there is one of for each template or instance are records, of int64 only. Kernels are given their `table`
+as plain words (`in_words`), since a GPU has bare pointers, and read a record by `template_at`, `instance_at`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +18,39 @@ from numpy.typing import NDArray
 from cuzk.kernels.jit import jit
 
 
-def _record(*fields: str) -> np.dtype[Any]:
+class TemplateRecord(NamedTuple):
+    """One template: its witness kernel, counts, the first of its own slots, and where its tables begin."""
+
+    kind: int
+    external_bits: int
+    first_own: int
+    aux: int
+    rows: int
+    positions_start: int
+    words_start: int
+    words_end: int
+    numbers_start: int
+    bounds_start: int
+
+
+class InstanceRecord(NamedTuple):
+    """One instance: its template, first row, first own variable (an aux index), the place in `values` of its
+    first own number, and where its external bits and numbers begin."""
+
+    template: int
+    first_row: int
+    first_aux: int
+    first_value: int
+    bits_start: int
+    numbers_start: int
+
+
+def _record(fields: tuple[str, ...]) -> np.dtype[Any]:
     return np.dtype([(field, np.int64) for field in fields])
 
 
-TEMPLATE = _record(
-    "kind", "external_bits", "first_own", "aux", "rows",
-    "positions_start", "words_start", "words_end", "numbers_start", "numbers_end", "bounds_start",
-)  # fmt: skip
-"""One template: its witness kernel, counts, the first of its own slots, and where its tables are."""
-
-INSTANCE = _record("template", "first_row", "first_aux", "first_value", "bits_start", "numbers_start")
-"""One instance: its template, first row, first own variable (an aux index), the place in `values` of its
-first own number, and where its external bits and numbers begin."""
+TEMPLATE, INSTANCE = _record(TemplateRecord._fields), _record(InstanceRecord._fields)
+_TEMPLATE_WORDS, _INSTANCE_WORDS = len(TemplateRecord._fields), len(InstanceRecord._fields)
 
 
 class Templates(NamedTuple):
@@ -37,7 +58,7 @@ class Templates(NamedTuple):
 
     table          (templates,) TEMPLATE
     full_position  for each own variable its place among the template's own numbers, -1 for a bit
-    words          uint64 parameters of the witness kernels; `numbers` (n, 4) likewise, Montgomery form
+    words          uint32 parameters of the witness kernels; `numbers` (n, 4) likewise, Montgomery form
     bounds         six a row and one more: where its terms begin; for A, B, C first bits times +-2^k, then
                    the others
     term_slots     slot of each term
@@ -47,7 +68,7 @@ class Templates(NamedTuple):
 
     table: NDArray[np.void]
     full_position: NDArray[np.int32]
-    words: NDArray[np.uint64]
+    words: NDArray[np.uint32]
     numbers: NDArray[np.uint64]
     bounds: NDArray[np.uint32]
     term_slots: NDArray[np.uint32]
@@ -71,13 +92,56 @@ class Instances(NamedTuple):
     external_values: NDArray[np.uint32]
 
 
+class Variables(NamedTuple):
+    """The values of all variables, as kernels are given them.
+
+    words  the memory of `values` once more, (8n,) uint32: a GPU has one pointer for both
+    """
+
+    bits: Any
+    values: Any
+    words: Any
+
+    @classmethod
+    def of(cls, bits: NDArray[np.uint8], values: NDArray[np.uint64]) -> Variables:
+        return cls(bits, values, values.reshape(-1).view(np.uint32))
+
+
 SIGN = 256
 GENERAL = 512
 
+Tables = TypeVar("Tables", Templates, Instances)
+
+
+def in_words(tables: Tables) -> Tables:
+    """The same arrays, the records of `table` as consecutive words."""
+    return tables._replace(table=tables.table.view(np.int64))
+
 
 @jit
-def value_place(template, instance, external_values, full_position, slot):
+def template_at(table, i):
+    """The record of template i."""
+    at = i * _TEMPLATE_WORDS
+    return TemplateRecord(
+        table[at], table[at + 1], table[at + 2], table[at + 3], table[at + 4], table[at + 5], table[at + 6],
+        table[at + 7], table[at + 8], table[at + 9],
+    )  # fmt: skip
+
+
+@jit
+def instance_at(table, i):
+    """The record of instance i."""
+    at = i * _INSTANCE_WORDS
+    return InstanceRecord(
+        table[at], table[at + 1], table[at + 2], table[at + 3], table[at + 4], table[at + 5]
+    )
+
+
+@jit
+def value_place(templates, template, instances, instance, slot):
     """Where in `values` the number `slot` of an instance is."""
     if slot < template.first_own:
-        return np.int64(external_values[instance.numbers_start + slot - 1 - template.external_bits])
-    return instance.first_value + full_position[template.positions_start + slot - template.first_own]
+        return np.int64(instances.external_values[instance.numbers_start + slot - 1 - template.external_bits])
+    return (
+        instance.first_value + templates.full_position[template.positions_start + slot - template.first_own]
+    )

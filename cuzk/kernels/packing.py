@@ -1,21 +1,27 @@
-"""Witness of bit decompositions and packings. Bits are uint8, numbers rows of four uint64, canonical."""
+"""Witness of bit decompositions and packings. Bits are uint8, a number is eight uint32 of `words`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from cuzk.kernels.jit import jit
+from cuzk.kernels.team import member, members
+
+NUMBER_WORDS = 8
 
 
 @jit
-def fill_bits(values, row, bits, at, count):
-    """bits[at:] = the lowest `count` bits of values[row], lowest first."""
-    for i in range(count):
-        bits[at + i] = (values[row, i >> 6] >> np.uint64(i & 63)) & np.uint64(1)
+def fill_bits(words, row, bits, at, count):
+    """bits[at:] = the lowest `count` bits of number `row`, lowest first."""
+    for i in range(member(), count, members()):
+        bits[at + i] = words[NUMBER_WORDS * row + (i >> 5)] >> np.uint32(i & 31) & np.uint32(1)
 
 
 @jit
-def pack_bits(bits, places, values, row):
-    """values[row] = the sum of 2^i * bits[places[i]], for up to 254 bits; it was 0 before."""
-    for i in range(len(places)):
-        values[row, i >> 6] |= np.uint64(bits[places[i]]) << np.uint64(i & 63)
+def pack_bits(bits, places, start, count, words, row):
+    """Number `row` = the sum of 2^i * bits[places[start + i]] for i < count, at most 254."""
+    for word in range(member(), NUMBER_WORDS, members()):
+        packed = np.uint32(0)
+        for i in range(32 * word, min(32 * word + 32, count)):
+            packed |= np.uint32(bits[places[start + i]]) << np.uint32(i & 31)
+        words[NUMBER_WORDS * row + word] = packed

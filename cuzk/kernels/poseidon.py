@@ -26,6 +26,7 @@ FULL_ROUNDS = 8
 HALF_FULL_ROUNDS = FULL_ROUNDS // 2
 PARTIAL_ROUNDS = {2: 55, 4: 56, 8: 57, 11: 57}
 """By arity, for 128 bits of security."""
+LARGEST_WIDTH = 1 + max(PARTIAL_ROUNDS)
 
 Row = tuple[int, ...]
 Matrix = tuple[Row, ...]

@@ -2,103 +2,114 @@
 
 Tables (Montgomery form): the domain tag, the keys in the order of use, M and PRE by rows, then for each
 partial round W and V. Variables come in the order of the circuit: three an element in the first round,
-where x is the preimage itself, then four for each S-box, then the digest.
+where x is the preimage itself, then four for each S-box, then the digest. A member of a team has an element
+of the state, or several; elements meet in memory, two rows of scratch each.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from cuzk.kernels.field import FR, from_mont, load, store, to_mont
+from cuzk.kernels.field import from_mont, load, store, to_mont
 from cuzk.kernels.jit import jit
 from cuzk.kernels.poseidon import HALF_FULL_ROUNDS
+from cuzk.kernels.team import meet, member, members
 
 
 @jit
-def fill_sbox(state, element, tables, key, values, at):
-    """x -> x^5 + key in place, and its four variables; a negative `key` means none. The place after them."""
-    x = load(FR, state, element)
+def fill_sbox(form, state, element, tables, key, values, at):
+    """x -> x^5 + key in place, and its four variables; a negative `key` means none."""
+    x = load(form, state, element)
     square = x * x
     fourth = square * square
     fifth = x * fourth
     if key >= 0:
-        fifth = fifth + load(FR, tables, key)
-    store(FR, values, at, from_mont(FR, x))
-    store(FR, values, at + 1, from_mont(FR, square))
-    store(FR, values, at + 2, from_mont(FR, fourth))
-    store(FR, values, at + 3, from_mont(FR, fifth))
-    store(FR, state, element, fifth)
-    return at + 4
+        fifth = fifth + load(form, tables, key)
+    store(form, values, at, from_mont(form, x))
+    store(form, values, at + 1, from_mont(form, square))
+    store(form, values, at + 2, from_mont(form, fourth))
+    store(form, values, at + 3, from_mont(form, fifth))
+    store(form, state, element, fifth)
 
 
 @jit
-def times_matrix(state, tables, start, scratch):
-    """state = state * matrix, whose rows begin at `start`."""
-    width = len(state)
-    for j in range(width):
-        total = load(FR, state, 0) * load(FR, tables, start + j)
+def times_matrix(form, state, width, tables, start, product):
+    """product = state * matrix, whose rows begin at `start`; then the team has met."""
+    for j in range(member(), width, members()):
+        total = load(form, state, 0) * load(form, tables, start + j)
         for i in range(1, width):
-            total = total + load(FR, state, i) * load(FR, tables, start + i * width + j)
-        store(FR, scratch, j, total)
-    for j in range(width):
-        store(FR, state, j, load(FR, scratch, j))
+            total = total + load(form, state, i) * load(form, tables, start + i * width + j)
+        store(form, product, j, total)
+    meet()
 
 
 @jit
-def times_sparse(state, tables, start):
-    """state = state * sparse matrix: W at `start`, V behind it."""
-    width = len(state)
-    head = load(FR, state, 0)
-    total = head * load(FR, tables, start)
-    for i in range(1, width):
-        element = load(FR, state, i)
-        total = total + element * load(FR, tables, start + i)
-        store(FR, state, i, element + head * load(FR, tables, start + width + i - 1))
-    store(FR, state, 0, total)
+def times_sparse(form, state, width, tables, start, terms):
+    """state = state * sparse matrix, W at `start`, V behind it; element 0 is then that of member 0 alone."""
+    head = load(form, state, 0)
+    for i in range(member(), width, members()):
+        element = load(form, state, i)
+        store(form, terms, i, element * load(form, tables, start + i))
+        if i:
+            store(form, state, i, element + head * load(form, tables, start + width + i - 1))
+    meet()
+    if member() == 0:
+        total = load(form, terms, 0)
+        for i in range(1, width):
+            total = total + load(form, terms, i)
+        store(form, state, 0, total)
 
 
 @jit
-def first_round(state, tables, places, values, at):
+def first_round(form, state, width, tables, first, places, start, values, at):
     """The first round up to its S-boxes, which reads the preimage from `values` at `places`."""
-    width = len(state)
-    tag = load(FR, tables, 0) + load(FR, tables, 1)
-    square = tag * tag
-    store(FR, state, 0, tag * (square * square) + load(FR, tables, 1 + width))
-    for i in range(1, width):
-        x = to_mont(FR, load(FR, values, places[i - 1])) + load(FR, tables, 1 + i)
+    for i in range(member(), width, members()):
+        x = to_mont(form, load(form, values, places[start + i - 1])) if i else load(form, tables, first)
+        x = x + load(form, tables, first + 1 + i)
         square = x * x
         fourth = square * square
-        fifth = x * fourth + load(FR, tables, 1 + width + i)
-        store(FR, values, at, from_mont(FR, square))
-        store(FR, values, at + 1, from_mont(FR, fourth))
-        store(FR, values, at + 2, from_mont(FR, fifth))
-        store(FR, state, i, fifth)
-        at += 3
-    return at
+        fifth = x * fourth + load(form, tables, first + 1 + width + i)
+        store(form, state, i, fifth)
+        if i:
+            row = at + 3 * (i - 1)
+            store(form, values, row, from_mont(form, square))
+            store(form, values, row + 1, from_mont(form, fourth))
+            store(form, values, row + 2, from_mont(form, fifth))
+    meet()
 
 
 @jit
-def fill_poseidon(arity, partial_rounds, tables, places, values, at):
-    """Fills the variables of one hash, values[at:], from the preimage at `places`."""
+def fill_poseidon(form, arity, partial_rounds, tables, first, places, start, values, at, state, product):
+    """Fills the variables of one hash, values[at:], from the preimage at places[start:].
+
+    first           where its tables begin
+    state, product  a row for each element, for the team
+    """
     width = arity + 1
-    state = np.empty((width, 4), dtype=np.uint64)
-    scratch = np.empty((width, 4), dtype=np.uint64)
-    key = 1 + 2 * width
-    mds = 1 + 8 * width + partial_rounds
+    key = first + 1 + 2 * width
+    mds = first + 1 + 8 * width + partial_rounds
     pre_sparse = mds + width * width
     sparse = pre_sparse + width * width
-    at = first_round(state, tables, places, values, at)
-    times_matrix(state, tables, mds, scratch)
+    first_round(form, state, width, tables, first, places, start, values, at)
+    at += 3 * arity
+    times_matrix(form, state, width, tables, mds, product)
+    state, product = product, state
     for number in range(1, 2 * HALF_FULL_ROUNDS):
         if number == HALF_FULL_ROUNDS:
             for _ in range(partial_rounds):
-                at = fill_sbox(state, 0, tables, key, values, at)
+                if member() == 0:
+                    fill_sbox(form, state, 0, tables, key, values, at)
+                meet()
+                times_sparse(form, state, width, tables, sparse, product)
+                at += 4
                 key += 1
-                times_sparse(state, tables, sparse)
                 sparse += 2 * width - 1
-        for i in range(width):
-            has_key = number < 2 * HALF_FULL_ROUNDS - 1
-            at = fill_sbox(state, i, tables, key if has_key else -1, values, at)
-            key += 1
-        times_matrix(state, tables, pre_sparse if number == HALF_FULL_ROUNDS - 1 else mds, scratch)
-    store(FR, values, at, from_mont(FR, load(FR, state, 1)))
+        has_key = number < 2 * HALF_FULL_ROUNDS - 1
+        for i in range(member(), width, members()):
+            fill_sbox(form, state, i, tables, key + i if has_key else -1, values, at + 4 * i)
+        meet()
+        at += 4 * width
+        key += width
+        matrix = pre_sparse if number == HALF_FULL_ROUNDS - 1 else mds
+        times_matrix(form, state, width, tables, matrix, product)
+        state, product = product, state
+    if member() == 0:
+        store(form, values, at, from_mont(form, load(form, state, 1)))

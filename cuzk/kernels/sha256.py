@@ -1,12 +1,13 @@
-"""Witness of a SHA-256 block: the bits of native 32-bit words, in the order in which the block's rows made
-them.
+"""Witness of a SHA-256 block: bits of the native 32-bit words of a compression, in the order of the rows.
 
-A block's tables: 768 words that say of each message and state bit whether it is 0, 1 or VARIABLE; then its
-*plan*, three masks an operation (new, flipped, both): which bits of the result are variables, which of
-these hold the complement, and, for MAJ, after which the variable b & c follows. Order of the operations:
-for each of the words 16..63 two XORs of sigma0, two of sigma1, the sum; for each round the e-sum of the
-round before (from round 1 on), two XORs of Sigma1, CH, the a-sum of the round before, two XORs of Sigma0,
-MAJ; eight output sums. Source: FIPS 180-4; the order is that of bellperson, gadgets/sha256.rs.
+A compression is *traced*: the words of all its operations, sums with their carries, one after another. For
+each of the words 16..63: rotations of sigma0 XORed, sigma0, the same of sigma1, the sum. For each round: the
+e-sum of the round before (from round 1 on), rotations of Sigma1 XORed, Sigma1, CH, the a-sum of the round
+before, rotations of Sigma0 XORed, Sigma0, MAJ, b & c. Then eight output sums. Source: FIPS 180-4; the order
+is that of bellperson, gadgets/sha256.rs.
+
+A block's tables: for each of its 768 message and state bits 0 or 1 if it is constant, else VARIABLE plus the
+number of the external bit that it is; then the *source* of each own variable, a bit of a traced word.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ import math
 import numpy as np
 
 from cuzk.kernels.jit import jit
+from cuzk.kernels.team import meet, member, members
 
-VARIABLE = 2
 BLOCK_BITS = 512
-PATTERN_BITS = 768
-MASKS = 3
-WORD_MASK = np.uint64(0xFFFFFFFF)
+BLOCK_WORDS, STATE_WORDS = 16, 8
+PATTERN_BITS = 32 * (BLOCK_WORDS + STATE_WORDS)
+ROUNDS = 64
+VARIABLE = 2
+
+SCHEDULE_OPERATIONS, ROUND_OPERATIONS = 5, 9
+TRACE_WORDS = SCHEDULE_OPERATIONS * (ROUNDS - BLOCK_WORDS) + ROUND_OPERATIONS * ROUNDS - 2 + STATE_WORDS
+"""In round 0 the new e and a are given, not summed."""
+
+WORD_SHIFT, BIT_SHIFT, BIT_MASK = 7, 1, 63
+"""Of a source: from bit 7 on the traced word, bits 1 to 6 the bit in it, bit 0 whether it is complemented."""
 
 
 def _first_primes(count: int) -> list[int]:
@@ -48,123 +57,109 @@ INITIAL_STATE = tuple(math.isqrt(prime << 64) & 0xFFFFFFFF for prime in _first_p
 ROUND_CONSTANTS = tuple(_cube_root(prime << 96) & 0xFFFFFFFF for prime in _first_primes(64))
 """The same of the cube roots of the first 64 primes."""
 
-_K = np.array(ROUND_CONSTANTS, dtype=np.uint64)
-
-SMALL_SIGMA_0, SMALL_SIGMA_1, BIG_SIGMA_0, BIG_SIGMA_1 = range(4)
-_ROTATIONS = np.array([[7, 18, 3], [17, 19, 10], [2, 13, 22], [6, 11, 25]], dtype=np.uint64)
-"""Of the four sigma functions; the last entry of the small ones is a shift."""
+_K = np.array(ROUND_CONSTANTS, dtype=np.uint32)
 
 
 @jit
-def sigma_parts(x, which):
-    """What the sigma function `which` XORs: the XOR of its first two, and the third."""
-    double = x | (x << np.uint64(32))
-    r = _ROTATIONS[which]
-    third = x >> r[2] if which <= SMALL_SIGMA_1 else double >> r[2]
-    return ((double >> r[0]) ^ (double >> r[1])) & WORD_MASK, third & WORD_MASK
+def rotated(x, count):
+    return np.uint32(x >> np.uint32(count) | x << np.uint32(32 - count))
 
 
 @jit
-def emit(bits, at, value, mask):
-    """Writes the bits of `value` that are set in `mask`, lowest first, from `at` on; the place after them.
+def two_rotations(x, first, second):
+    """What the sigma functions XOR first."""
+    return rotated(x, first) ^ rotated(x, second)
 
-    A bit that is not set is written too, and overwritten by the next one that is.
+
+@jit
+def trace_block(w, trace):
+    """The traced words of one compression.
+
+    w      (72,) uint32: the message, room for the schedule, the state
+    trace  (TRACE_WORDS,) uint64
     """
-    while mask:
-        bits[at] = value & np.uint64(1)
-        at += np.int64(mask & np.uint64(1))
-        value >>= np.uint64(1)
-        mask >>= np.uint64(1)
-    return at
+    at = 0
+    for i in range(BLOCK_WORDS, ROUNDS):
+        x, y = w[i - 15], w[i - 2]
+        trace[at] = two_rotations(x, 7, 18)
+        s0 = np.uint32(trace[at]) ^ x >> np.uint32(3)
+        trace[at + 1] = s0
+        trace[at + 2] = two_rotations(y, 17, 19)
+        s1 = np.uint32(trace[at + 2]) ^ y >> np.uint32(10)
+        trace[at + 3] = s1
+        total = np.uint64(w[i - 16]) + np.uint64(s0) + np.uint64(w[i - 7]) + np.uint64(s1)
+        trace[at + 4] = total
+        w[i] = np.uint32(total)
+        at += SCHEDULE_OPERATIONS
+    trace_rounds(w, trace, at)
 
 
 @jit
-def emit_with_and(bits, at, value, mask, both_value, both_mask):
-    """As `emit`, and behind each bit that is set in `both_mask` that bit of `both_value`.
-
-    May leave one wrong bit at the place after, which the next operation overwrites.
-    """
-    while mask | both_mask:
-        for value_now, mask_now in ((value, mask), (both_value, both_mask)):
-            bits[at] = value_now & np.uint64(1)
-            at += np.int64(mask_now & np.uint64(1))
-        value >>= np.uint64(1)
-        mask >>= np.uint64(1)
-        both_value >>= np.uint64(1)
-        both_mask >>= np.uint64(1)
-    return at
-
-
-@jit
-def emit_sigma(bits, at, x, which, plan, op):
-    """The two XORs of a sigma function; the place after them and the function's value."""
-    first, third = sigma_parts(x, which)
-    at = emit(bits, at, first ^ plan[op + 1], plan[op])
-    at = emit(bits, at, first ^ third ^ plan[op + MASKS + 1], plan[op + MASKS])
-    return at, first ^ third
-
-
-@jit
-def load_words(tables, externals, bits, words):
-    """words = message and state: constants of the pattern, and the bits at `externals`."""
-    next_external = 0
-    for i in range(PATTERN_BITS):
-        bit = tables[i]
-        if bit == VARIABLE:
-            bit = np.uint64(bits[externals[next_external]])
-            next_external += 1
-        words[i >> 5] = (words[i >> 5] << np.uint64(1)) | bit
-
-
-@jit
-def fill_sha256_block(tables, externals, bits, at):
-    """Fills the variables of one block, bits[at:], from the bits at `externals`."""
-    plan = tables[PATTERN_BITS:]
-    words = np.zeros(PATTERN_BITS // 32, dtype=np.uint64)
-    load_words(tables, externals, bits, words)
-    w = np.zeros(64, dtype=np.uint64)
-    for i in range(16):
-        w[i] = words[i]
-    op = 0
-    for i in range(16, 64):
-        at, s0 = emit_sigma(bits, at, w[i - 15], SMALL_SIGMA_0, plan, op)
-        at, s1 = emit_sigma(bits, at, w[i - 2], SMALL_SIGMA_1, plan, op + 2 * MASKS)
-        total = w[i - 16] + s0 + w[i - 7] + s1
-        at = emit(bits, at, total, plan[op + 4 * MASKS])
-        w[i] = total & WORD_MASK
-        op += 5 * MASKS
-    fill_rounds(bits, at, w, words[16:], plan, op)
-
-
-@jit
-def fill_rounds(bits, at, w, state, plan, op):
-    """The 64 rounds and the output sums of `fill_sha256_block`."""
-    a, b, c, d = state[0], state[1], state[2], state[3]
-    e, f, g, h = state[4], state[5], state[6], state[7]
-    sum_a, sum_e = a, e
-    for i in range(64):
+def trace_rounds(w, trace, at):
+    """The 64 rounds and the output sums of `trace_block`."""
+    a, b, c, d = w[ROUNDS], w[ROUNDS + 1], w[ROUNDS + 2], w[ROUNDS + 3]
+    e, f, g, h = w[ROUNDS + 4], w[ROUNDS + 5], w[ROUNDS + 6], w[ROUNDS + 7]
+    sum_a, sum_e = np.uint64(a), np.uint64(e)
+    for i in range(ROUNDS):
         if i:
-            e = sum_e & WORD_MASK
-            at = emit(bits, at, sum_e, plan[op])
-            op += MASKS
-        at, s1 = emit_sigma(bits, at, e, BIG_SIGMA_1, plan, op)
-        ch = (e & f) ^ (~e & g)
-        at = emit(bits, at, ch ^ plan[op + 2 * MASKS + 1], plan[op + 2 * MASKS])
-        op += 3 * MASKS
+            trace[at] = sum_e
+            e = np.uint32(sum_e)
+            at += 1
+        two = two_rotations(e, 6, 11)
+        s1 = np.uint32(two ^ rotated(e, 25))
+        ch = np.uint32(g ^ e & (f ^ g))
+        trace[at], trace[at + 1], trace[at + 2] = two, s1, ch
+        at += 3
         if i:
-            a = sum_a & WORD_MASK
-            at = emit(bits, at, sum_a, plan[op])
-            op += MASKS
-        at, s0 = emit_sigma(bits, at, a, BIG_SIGMA_0, plan, op)
-        maj = (a & b) ^ (a & c) ^ (b & c)
-        new, flipped, both = plan[op + 2 * MASKS], plan[op + 2 * MASKS + 1], plan[op + 2 * MASKS + 2]
-        at = emit_with_and(bits, at, maj ^ flipped, new, b & c, both)
-        op += 3 * MASKS
-        temp1 = h + s1 + ch + _K[i] + w[i]
-        sum_e = temp1 + d
-        sum_a = temp1 + s0 + maj
+            trace[at] = sum_a
+            a = np.uint32(sum_a)
+            at += 1
+        two = two_rotations(a, 2, 13)
+        s0 = np.uint32(two ^ rotated(a, 22))
+        both = np.uint32(b & c)
+        maj = np.uint32(both ^ a & (b ^ c))
+        trace[at], trace[at + 1], trace[at + 2], trace[at + 3] = two, s0, maj, both
+        at += 4
+        temp1 = np.uint64(h) + np.uint64(s1) + np.uint64(ch) + np.uint64(_K[i]) + np.uint64(w[i])
+        sum_e = temp1 + np.uint64(d)
+        sum_a = temp1 + np.uint64(s0) + np.uint64(maj)
         h, g, f, d, c, b = g, f, e, c, b, a
-    added = (sum_a, b, c, d, sum_e, f, g, h)
-    for i in range(8):
-        at = emit(bits, at, added[i] + state[i], plan[op])
-        op += MASKS
+    added = (sum_a, np.uint64(b), np.uint64(c), np.uint64(d), sum_e, np.uint64(f), np.uint64(g), np.uint64(h))
+    for i in range(STATE_WORDS):
+        trace[at + i] = added[i] + np.uint64(w[ROUNDS + i])
+
+
+@jit
+def load_words(tables, start, externals, externals_start, bits, given, w):
+    """w = message and state, from the pattern at tables[start] and the bits that it names.
+
+    given  (768,) uint8 for the team: the bits one by one
+    """
+    for i in range(member(), PATTERN_BITS, members()):
+        kind = tables[start + i]
+        if kind >= VARIABLE:
+            given[i] = bits[externals[externals_start + np.int64(kind) - VARIABLE]]
+        else:
+            given[i] = kind
+    meet()
+    for word in range(member(), BLOCK_WORDS + STATE_WORDS, members()):
+        value = np.uint32(0)
+        for i in range(32 * word, 32 * word + 32):
+            value = np.uint32(value << np.uint32(1) | np.uint32(given[i]))
+        w[word if word < BLOCK_WORDS else word + ROUNDS - BLOCK_WORDS] = value
+    meet()
+
+
+@jit
+def fill_sha256_block(tables, start, externals, externals_start, bits, at, count, given, w, trace):
+    """Fills the `count` variables of one block, bits[at:], from the bits at externals[externals_start:]."""
+    load_words(tables, start, externals, externals_start, bits, given, w)
+    if member() == 0:
+        trace_block(w, trace)
+    meet()
+    for k in range(member(), count, members()):
+        source = tables[start + PATTERN_BITS + k]
+        value = trace[source >> np.uint32(WORD_SHIFT)] >> np.uint64(
+            source >> np.uint32(BIT_SHIFT) & np.uint32(BIT_MASK)
+        )
+        bits[at + k] = (value ^ np.uint64(source)) & np.uint64(1)

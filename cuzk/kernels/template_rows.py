@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cuzk.kernels.field import FR, load, store, to_mont
-from cuzk.kernels.instances import GENERAL, SIGN, value_place
+from cuzk.kernels.field import FR, any_lane, from_words, is_zero, load, store, to_mont
+from cuzk.kernels.instances import GENERAL, SIGN, instance_at, template_at, value_place
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import FR as FR_MODULUS
+from cuzk.kernels.team import meet, member, members
 
 BOUNDS_A_ROW = 6
 EXPONENT_MASK = SIGN - 1
@@ -23,17 +24,19 @@ DIGITS = 8
 DIGIT_MASK = 0xFFFFFFFF
 
 _MODULUS_DIGITS = np.array(FR_MODULUS.limbs(FR_MODULUS.p, DIGITS, 32), dtype=np.int64)
-_MODULUS = np.array(FR_MODULUS.limbs(FR_MODULUS.p, 4, 64), dtype=np.uint64)
+_M0, _M1, _M2, _M3 = FR_MODULUS.limbs(FR_MODULUS.p, 4, 64)
 
 
 @jit
-def gather_bits(template, instance, external_bits, bits, local):
+def gather_bits(template, instances, instance, bits, local):
     """local[slot] = the bit in each slot of an instance; slot 0 is ONE, numbers' slots hold rubbish."""
-    local[0] = 1
-    for k in range(template.external_bits):
-        local[1 + k] = bits[external_bits[instance.bits_start + k]]
-    for k in range(template.aux):
+    if member() == 0:
+        local[0] = 1
+    for k in range(member(), template.external_bits, members()):
+        local[1 + k] = bits[instances.external_bits[instance.bits_start + k]]
+    for k in range(member(), template.aux, members()):
         local[template.first_own + k] = bits[instance.first_aux + k]
+    meet()
 
 
 @jit
@@ -48,18 +51,20 @@ def narrow_sum(slots, codes, begin, end, local):
 
 
 @jit
-def store_signed(value, out, row):
-    """out[row] = value mod r, for |value| < 2^63."""
+def from_signed(form, value):
+    """value mod r, for |value| < 2^63."""
+    nothing = np.uint64(0)
     if value >= 0:
-        out[row, 0], out[row, 1], out[row, 2], out[row, 3] = np.uint64(value), 0, 0, 0
-    else:  # the lowest word of r is close to 2^64, so nothing is borrowed
-        out[row, 0] = _MODULUS[0] + np.uint64(value)
-        out[row, 1], out[row, 2], out[row, 3] = _MODULUS[1], _MODULUS[2], _MODULUS[3]
+        return from_words(form, (np.uint64(value), nothing, nothing, nothing))
+    # The lowest word of r is close to 2^64, so nothing is borrowed.
+    return from_words(
+        form, (np.uint64(_M0) + np.uint64(value), np.uint64(_M1), np.uint64(_M2), np.uint64(_M3))
+    )
 
 
 @jit
-def wide_sum(slots, codes, begin, end, local, digits, row):
-    """row = the sum of +-2^k * bit mod r over terms begin..end-1, for a sum in (-r, 2^255).
+def wide_sum(form, slots, codes, begin, end, local, digits):
+    """The sum of +-2^k * bit mod r over terms begin..end-1, for a sum in (-r, 2^255).
 
     Collected in signed digits of 32 bits, beginning with r: 2^31 terms would fit before a digit overflows.
     """
@@ -73,88 +78,117 @@ def wide_sum(slots, codes, begin, end, local, digits, row):
     for d in range(1, DIGITS):
         digits[d] += digits[d - 1] >> 32
         digits[d - 1] &= DIGIT_MASK
-    for word in range(4):
-        row[word] = np.uint64(digits[2 * word]) | np.uint64(digits[2 * word + 1]) << np.uint64(32)
-    while not is_canonical(row):
-        subtract_modulus(row)
+    words = (word_of(digits, 0), word_of(digits, 1), word_of(digits, 2), word_of(digits, 3))
+    while not is_canonical(words):
+        words = less_modulus(words)
+    return from_words(form, words)
 
 
 @jit
-def is_canonical(row):
-    for word in range(3, -1, -1):
-        if row[word] != _MODULUS[word]:
-            return row[word] < _MODULUS[word]
-    return False
+def word_of(digits, i):
+    return np.uint64(digits[2 * i]) | np.uint64(digits[2 * i + 1]) << np.uint64(32)
 
 
 @jit
-def subtract_modulus(row):
-    borrow = np.uint64(0)
-    for word in range(4):
-        before = row[word]
-        middle = before - _MODULUS[word]
-        row[word] = middle - borrow
-        borrow = np.uint64(before < _MODULUS[word]) | np.uint64(middle < borrow)
+def is_canonical(words):
+    if words[3] != np.uint64(_M3):
+        return words[3] < np.uint64(_M3)
+    if words[2] != np.uint64(_M2):
+        return words[2] < np.uint64(_M2)
+    if words[1] != np.uint64(_M1):
+        return words[1] < np.uint64(_M1)
+    return words[0] < np.uint64(_M0)
 
 
 @jit
-def add_others(templates, template, instance, external_values, begin, end, local, values, out, row):
-    """out[row] += numbers times their coefficients, and bits times coefficients that are no powers of two."""
+def less_modulus(words):
+    """words - r, mod 2^256."""
+    w0, borrow = less(words[0], np.uint64(_M0), np.uint64(0))
+    w1, borrow = less(words[1], np.uint64(_M1), borrow)
+    w2, borrow = less(words[2], np.uint64(_M2), borrow)
+    w3, borrow = less(words[3], np.uint64(_M3), borrow)
+    return w0, w1, w2, w3
+
+
+@jit
+def less(x, y, borrow):
+    """x - y - borrow mod 2^64, and the next borrow."""
+    middle = x - y
+    return middle - borrow, np.uint64(x < y) | np.uint64(middle < borrow)
+
+
+@jit
+def add_others(form, total, templates, template, instances, instance, begin, end, local, values):
+    """total + numbers times their coefficients, and bits times coefficients that are no powers of two."""
     own_positions = template.positions_start - template.first_own
-    total = load(FR, out, row)
     for k in range(begin, end):
         slot, code = np.int64(templates.term_slots[k]), np.int64(templates.term_codes[k])
         is_own = slot >= template.first_own
         if slot <= template.external_bits or (is_own and templates.full_position[own_positions + slot] < 0):
             if local[slot]:
-                total = total + load(FR, templates.coefficients, code - GENERAL)
+                total = total + load(form, templates.coefficients, code - GENERAL)
             continue
-        place = value_place(template, instance, external_values, templates.full_position, slot)
-        value = load(FR, values, place)
+        value = load(form, values, value_place(templates, template, instances, instance, slot))
         if code == 0:
             total = total + value
         elif code == SIGN:
             total = total - value
         else:
-            total = total + value * load(FR, templates.coefficients_mont, code - GENERAL)
-    store(FR, out, row, total)
+            total = total + value * load(form, templates.coefficients_mont, code - GENERAL)
+    return total
 
 
 @jit
-def evaluate_instances(templates, instances, begin, end, side, bits, values, out):
-    """out[row] = the value of A (side 0), B (1) or C (2), canonical, for instances begin..end-1."""
+def evaluate_instance(form, templates, instances, i, side, variables, out, local, digits):
+    """out[row] = the value of A (side 0), B (1) or C (2), canonical, for the rows of instance i.
+
+    local   a byte for each slot, for the team
+    digits  (DIGITS,) int64, for each member
+    """
+    instance = instance_at(instances.table, i)
+    template = template_at(templates.table, instance.template)
+    bounds, slots, codes = templates.bounds, templates.term_slots, templates.term_codes
+    gather_bits(template, instances, instance, variables.bits, local)
+    for row in range(member(), template.rows, members()):
+        at = template.bounds_start + BOUNDS_A_ROW * row + 2 * side
+        first, middle, last = np.int64(bounds[at]), np.int64(bounds[at + 1]), np.int64(bounds[at + 2])
+        if first < middle and codes[first] & EXPONENT_MASK >= NARROW:
+            total = wide_sum(form, slots, codes, first, middle, local, digits)
+        else:
+            total = from_signed(form, narrow_sum(slots, codes, first, middle, local))
+        if middle < last:
+            total = add_others(
+                form, total, templates, template, instances, instance, middle, last, local, variables.values
+            )
+        store(form, out, instance.first_row + row, total)
+
+
+@jit
+def evaluate_instances(form, templates, instances, begin, end, side, variables, out):
+    """The same for instances begin..end-1."""
     longest = 0
-    for t in range(len(templates.table)):
-        longest = max(longest, templates.table[t].first_own + templates.table[t].aux)
+    for i in range(begin, end):
+        template = template_at(templates.table, instance_at(instances.table, i).template)
+        longest = max(longest, template.first_own + template.aux)
     local = np.zeros(longest, dtype=np.uint8)
     digits = np.zeros(DIGITS, dtype=np.int64)
-    bounds, slots, codes = templates.bounds, templates.term_slots, templates.term_codes
     for i in range(begin, end):
-        instance = instances.table[i]
-        template = templates.table[instance.template]
-        gather_bits(template, instance, instances.external_bits, bits, local)
-        at = template.bounds_start + 2 * side
-        for row in range(instance.first_row, instance.first_row + template.rows):
-            first, middle, last = np.int64(bounds[at]), np.int64(bounds[at + 1]), np.int64(bounds[at + 2])
-            at += BOUNDS_A_ROW
-            if first < middle and codes[first] & EXPONENT_MASK >= NARROW:
-                wide_sum(slots, codes, first, middle, local, digits, out[row])
-            else:
-                store_signed(narrow_sum(slots, codes, first, middle, local), out, row)
-            if middle < last:
-                places = instances.external_values
-                add_others(templates, template, instance, places, middle, last, local, values, out, row)
+        evaluate_instance(form, templates, instances, i, side, variables, out, local, digits)
 
 
 @jit
-def first_unsatisfied(a, b, c, begin, end):
+def is_satisfied(form, a, b, c, row):
+    """Whether a * b = c in a row."""
+    product = to_mont(form, load(form, a, row)) * load(form, b, row)
+    return any_lane(is_zero(product - load(form, c, row)))
+
+
+@jit
+def first_unsatisfied(form, a, b, c, begin, end):
     """The first of rows begin..end-1 whose a * b is not c; -1 if there is none."""
-    product = np.empty((1, 4), dtype=np.uint64)
     for row in range(begin, end):
-        store(FR, product, 0, to_mont(FR, load(FR, a, row)) * load(FR, b, row))
-        for word in range(4):
-            if product[0, word] != c[row, word]:
-                return row
+        if not is_satisfied(form, a, b, c, row):
+            return row
     return -1
 
 
@@ -178,8 +212,8 @@ def transpose_instances(templates, instances, begin, end, side, lagrange, own, e
     doublings = np.empty((EXPONENT_MASK + 1, 4), dtype=np.uint64)
     bounds, slots, codes = templates.bounds, templates.term_slots, templates.term_codes
     for i in range(begin, end):
-        instance = instances.table[i]
-        template = templates.table[instance.template]
+        instance = instance_at(instances.table, i)
+        template = template_at(templates.table, instance.template)
         at = template.bounds_start + 2 * side
         for row in range(instance.first_row, instance.first_row + template.rows):
             first, middle, last = np.int64(bounds[at]), np.int64(bounds[at + 1]), np.int64(bounds[at + 2])
@@ -211,8 +245,8 @@ def add_externals(templates, instances, begin, end, num_inputs, externals, out):
     """out[variable] += what `transpose_instances` left in `externals` for instances begin..end-1."""
     at = 0
     for i in range(begin, end):
-        instance = instances.table[i]
-        template = templates.table[instance.template]
+        instance = instance_at(instances.table, i)
+        template = template_at(templates.table, instance.template)
         for slot in range(template.first_own):
             if slot == 0:
                 variable = 0

@@ -1,46 +1,81 @@
-"""Fills the variables of instances, in their order, by the kernels of their gadgets."""
+"""Fills the variables of instances by the kernels of their gadgets."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cuzk.kernels.field import FR, load, store
+from cuzk.kernels.instances import instance_at, template_at
 from cuzk.kernels.jit import jit
 from cuzk.kernels.packing import fill_bits, pack_bits
+from cuzk.kernels.poseidon import LARGEST_WIDTH
 from cuzk.kernels.poseidon_witness import fill_poseidon
-from cuzk.kernels.sha256 import fill_sha256_block
+from cuzk.kernels.sha256 import PATTERN_BITS, ROUNDS, STATE_WORDS, TRACE_WORDS, fill_sha256_block
 from cuzk.kernels.steps import fill_steps
+from cuzk.kernels.team import member
 
 FREE, NOTHING, COPY, ADD, TO_BITS, PACK, STEPS, POSEIDON, SHA256_BLOCK = range(9)
 """What a template's variables follow from. FREE: given from outside. NOTHING: it has none. COPY: its first
 external number is an input and becomes the second. PACK: the number is its own, or else an external input."""
 
 
+class Scratch(NamedTuple):
+    """What a team works in: for `sha256` the bits given, words and trace; for Poseidon two states."""
+
+    given: Any
+    w: Any
+    trace: Any
+    state: Any
+    product: Any
+
+
 @jit
-def fill_instances(templates, instances, begin, end, bits, values):
-    """Fills instances begin..end-1; what they read has been filled before."""
-    for i in range(begin, end):
-        instance = instances.table[i]
-        template = templates.table[instance.template]
-        kind, at_bit, at_value = template.kind, instance.first_aux, instance.first_value
-        start = instance.bits_start
-        bit_places = instances.external_bits[start : start + template.external_bits]
-        start = instance.numbers_start
-        places = instances.external_values[start : start + template.first_own - 1 - template.external_bits]
-        words = templates.words[template.words_start : template.words_end]
-        numbers = templates.numbers[template.numbers_start : template.numbers_end]
-        if kind == SHA256_BLOCK:
-            fill_sha256_block(words, bit_places, bits, at_bit)
-        elif kind == POSEIDON:
-            fill_poseidon(np.int64(words[0]), np.int64(words[1]), numbers, places, values, at_value)
-        elif kind == STEPS:
-            external_values, position = instances.external_values, templates.full_position
-            fill_steps(template, instance, words, bit_places, external_values, position, bits, values)
-        elif kind == TO_BITS:
-            fill_bits(values, places[0], bits, at_bit, template.aux)
-        elif kind == PACK:
-            pack_bits(bits, bit_places, values, np.int64(places[0]) if len(places) else at_value)
-        elif kind == COPY:
-            store(FR, values, places[0], load(FR, values, places[1]))
+def fill_instance(form, templates, instances, i, variables, scratch):
+    """Fills the variables of instance i; what it reads has been filled before."""
+    instance = instance_at(instances.table, i)
+    template = template_at(templates.table, instance.template)
+    kind, words = template.kind, template.words_start
+    bits, values = variables.bits, variables.values
+    externals, bits_start = instances.external_bits, instance.bits_start
+    places, at = instances.external_values, instance.numbers_start
+    if kind == SHA256_BLOCK:
+        fill_sha256_block(
+            templates.words, words, externals, bits_start, bits, instance.first_aux, template.aux,
+            scratch.given, scratch.w, scratch.trace,
+        )  # fmt: skip
+    elif kind == POSEIDON:
+        arity, partial_rounds = np.int64(templates.words[words]), np.int64(templates.words[words + 1])
+        fill_poseidon(
+            form, arity, partial_rounds, templates.numbers, template.numbers_start, places, at, values,
+            instance.first_value, scratch.state, scratch.product,
+        )  # fmt: skip
+    elif kind == STEPS:
+        fill_steps(form, templates, template, instances, instance, variables)
+    elif kind == TO_BITS:
+        fill_bits(variables.words, np.int64(places[at]), bits, instance.first_aux, template.aux)
+    elif kind == PACK:
+        has_own = template.first_own == 1 + template.external_bits
+        row = instance.first_value if has_own else np.int64(places[at])
+        pack_bits(bits, externals, bits_start, template.external_bits, variables.words, row)
+    elif member() == 0:
+        if kind == COPY:
+            store(form, values, places[at], load(form, values, places[at + 1]))
         elif kind == ADD:
-            store(FR, values, at_value, load(FR, values, places[0]) + load(FR, values, places[1]))
+            total = load(form, values, places[at]) + load(form, values, places[at + 1])
+            store(form, values, instance.first_value, total)
+
+
+@jit
+def fill_instances(templates, instances, begin, end, variables):
+    """Fills instances begin..end-1 in their order."""
+    scratch = Scratch(
+        np.empty(PATTERN_BITS, dtype=np.uint8),
+        np.empty(ROUNDS + STATE_WORDS, dtype=np.uint32),
+        np.empty(TRACE_WORDS, dtype=np.uint64),
+        np.empty((LARGEST_WIDTH, 4), dtype=np.uint64),
+        np.empty((LARGEST_WIDTH, 4), dtype=np.uint64),
+    )
+    for i in range(begin, end):
+        fill_instance(FR, templates, instances, i, variables, scratch)

@@ -4,24 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numba
 import numpy as np
 import pytest
 
+from cuzk.kernels import field
+from cuzk.kernels.field import store
 from cuzk.kernels.instances import SIGN
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.template_rows import (
     DIGITS,
     NARROW,
     first_unsatisfied,
+    from_signed,
+    is_canonical,
+    less_modulus,
     narrow_sum,
-    store_signed,
-    subtract_modulus,
     wide_sum,
 )
 
 
+@numba.njit
+def store_wide_sum(form, slots, codes, local, digits, out):
+    store(form, out, 0, wide_sum(form, slots, codes, 0, len(slots), local, digits))
+
+
+@numba.njit
+def store_narrow_sum(form, slots, codes, local, out):
+    store(form, out, 0, from_signed(form, narrow_sum(slots, codes, 0, len(slots), local)))
+
+
 def row_of(value: int) -> np.ndarray:
     return np.array(FR.limbs(value, 4, 64), dtype=np.uint64)
+
+
+def words_of(value: int) -> tuple[np.uint64, ...]:
+    return tuple(row_of(value))
 
 
 def int_of(row: np.ndarray) -> int:
@@ -34,11 +52,11 @@ def codes_of(terms: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def wide(terms: Sequence[tuple[int, int]], bits: Sequence[int]) -> int:
-    row = np.full(4, 0xDEAD, dtype=np.uint64)
+    out = np.full((1, 4), 0xDEAD, dtype=np.uint64)
     slots = np.arange(len(terms), dtype=np.uint32)
     local = np.array(bits, dtype=np.uint8)
-    wide_sum(slots, codes_of(terms), 0, len(terms), local, np.zeros(DIGITS, dtype=np.int64), row)
-    return int_of(row)
+    store_wide_sum(field.FR, slots, codes_of(terms), local, np.zeros(DIGITS, dtype=np.int64), out)
+    return int_of(out[0])
 
 
 def powers_of(value: int) -> list[tuple[int, int]]:
@@ -78,25 +96,29 @@ def test_wide_sums_skip_bits_that_are_zero() -> None:
 def test_narrow_sums_are_those_of_plain_ints(terms: list[tuple[int, int]]) -> None:
     slots = np.arange(len(terms), dtype=np.uint32)
     local = np.ones(max(len(terms), 1), dtype=np.uint8)
-    out = np.full((2, 4), 0xDEAD, dtype=np.uint64)
-    store_signed(narrow_sum(slots, codes_of(terms), 0, len(terms), local), out, 1)
-    assert int_of(out[1]) == sum(sign << exponent for sign, exponent in terms) % FR.p
-    assert (out[0] == 0xDEAD).all()
+    out = np.full((1, 4), 0xDEAD, dtype=np.uint64)
+    store_narrow_sum(field.FR, slots, codes_of(terms), local, out)
+    assert int_of(out[0]) == sum(sign << exponent for sign, exponent in terms) % FR.p
 
 
 @pytest.mark.parametrize("value", [FR.p, FR.p + 1, 2 * FR.p - 1, 2 * FR.p, 1 << 255, (1 << 256) - 1])
 def test_the_modulus_is_subtracted_with_borrows(value: int) -> None:
-    row = row_of(value)
-    subtract_modulus(row)
-    assert int_of(row) == value - FR.p
+    assert int_of(np.array(less_modulus(words_of(value)), dtype=np.uint64)) == value - FR.p
+
+
+@pytest.mark.parametrize(
+    "value", [0, FR.p - 1, FR.p, FR.p + 1, FR.p - (1 << 64), FR.p + (1 << 128), 1 << 255]
+)
+def test_canonical_numbers_are_told_from_others(value: int) -> None:
+    assert is_canonical(words_of(value)) == (value < FR.p)
 
 
 def test_first_unsatisfied_row_is_found_from_any_start() -> None:
     products = [(3, 5), (FR.p - 1, FR.p - 1), (0, 9), (FR.p - 1, 2), (1 << 200, 1 << 100)]
     a, b = (np.stack([row_of(pair[side]) for pair in products]) for side in (0, 1))
     c = np.stack([row_of(x * y % FR.p) for x, y in products])
-    assert first_unsatisfied(a, b, c, 0, 5) == -1
+    assert first_unsatisfied(field.FR, a, b, c, 0, 5) == -1
     c[1, 3] ^= np.uint64(1)
     c[3, 0] ^= np.uint64(1)
-    assert [first_unsatisfied(a, b, c, start, 5) for start in range(5)] == [1, 1, 3, 3, -1]
-    assert first_unsatisfied(a, b, c, 2, 3) == -1
+    assert [first_unsatisfied(field.FR, a, b, c, start, 5) for start in range(5)] == [1, 1, 3, 3, -1]
+    assert first_unsatisfied(field.FR, a, b, c, 2, 3) == -1

@@ -136,6 +136,13 @@ def value_of(builder: Any, form: Any, limbs: list[Any]) -> Any:
     return value
 
 
+def of_words(builder: Any, form: Any, words: list[Any]) -> Any:
+    """The element whose 64-bit words these are."""
+    half = ir.Constant(_I64, WIDTH)
+    limbs = [part for word in words for part in (word, builder.lshr(word, half))]
+    return value_of(builder, form, [builder.trunc(limb, _I32) for limb in limbs])
+
+
 def _quads(builder: Any, pointer: Any, count: int) -> list[Any]:
     quads = builder.bitcast(pointer, _QUAD.as_pointer())
     return [builder.gep(quads, [ir.Constant(_I64, i)]) for i in range(count // 4)]

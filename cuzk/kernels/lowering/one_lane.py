@@ -95,6 +95,11 @@ def value_of(builder: Any, form: Any, limbs: list[Any]) -> Any:
     return _machine(builder, form).join(limbs)
 
 
+def of_words(builder: Any, form: Any, words: list[Any]) -> Any:
+    """The value whose 64-bit words these are."""
+    return value_of(builder, form, words)
+
+
 def _places(builder: Any, pointer: Any, count: int) -> list[Any]:
     return [builder.gep(pointer, [ir.Constant(I64, i)]) for i in range(count)]
 
