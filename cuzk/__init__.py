@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuzk.api import ProveResult, VerifyResult, prove, verify
+    from cuzk.api import ProveResult, VerifyResult, prove, synthesize, verify
     from cuzk.parameters import fetch_parameters, generate_parameters, verify_parameters
 
 __version__ = "0.1.0"
@@ -19,6 +19,7 @@ _HOMES = {
     "ProveResult": "cuzk.api",
     "VerifyResult": "cuzk.api",
     "prove": "cuzk.api",
+    "synthesize": "cuzk.api",
     "verify": "cuzk.api",
     "fetch_parameters": "cuzk.parameters",
     "generate_parameters": "cuzk.parameters",
@@ -30,6 +31,7 @@ __all__ = [
     "fetch_parameters",
     "generate_parameters",
     "prove",
+    "synthesize",
     "verify",
     "verify_parameters",
 ]

@@ -1,4 +1,4 @@
-"""Proving and verifying a sector as a whole: what the command line does, for Python programs too."""
+"""Proving, verifying and synthesizing whole sectors: what the command line does, for Python programs too."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pathlib import Path
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.porep import Commitments, free_values, porep_circuit
 from cuzk.circuit.witness import assign
-from cuzk.errors import InputError, ProofError, UsageError
+from cuzk.errors import InputError, ProofError, ResourceError, UsageError
 from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
 from cuzk.groth16.checked import CheckedFiles
+from cuzk.groth16.files import replace_atomically
 from cuzk.groth16.locate import Found, find_parameters, find_verifying_key
 from cuzk.groth16.manifest import entry_of
 from cuzk.groth16.parameters import ParameterFile, open_parameters
@@ -27,14 +28,19 @@ from cuzk.groth16.target import Target
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import Choice, choose
+from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
 from cuzk.sector.c1 import parse_c1, read_c1
+from cuzk.sector.c1_writer import encode_c1
 from cuzk.sector.check import check_partition, check_statement
 from cuzk.sector.inputs import C1
 from cuzk.sector.public_inputs import public_inputs
+from cuzk.sector.registered_proof import registered_proof_of_size
+from cuzk.sector.synthesize import synthesize as synthetic_sector
 from cuzk.warm_up import TO_CHECK, TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
 
 Source = str | os.PathLike[str] | bytes
+SectorSource = Source | C1
 _MEMORY_ORIGIN = "the given bytes"
 _JOB_ID_DIGITS = 16
 
@@ -71,7 +77,7 @@ class VerifyResult:
 
 
 def prove(
-    source: Source,
+    source: SectorSource,
     *,
     params: Path | None = None,
     device: str = "auto",
@@ -82,7 +88,8 @@ def prove(
 ) -> ProveResult:
     """Prove the sector of a Commit 1 output, all its partitions or some, and verify the proof.
 
-    source       path, or content, of lotus-bench's c1.json or of the document inside, gzipped or not
+    source       path, or content, of lotus-bench's c1.json or of the document inside, gzipped or not; or
+                 what `synthesize` returned
     params       folder that is searched first for Groth16 parameters
     device       auto, cpu, cpu:ifma, cpu:scalar, cuda:N, a PCI id or a UUID; auto is a GPU if there is one
     insecure_rs  fixes r and s of every proof: for tests, it breaks zero knowledge
@@ -201,7 +208,7 @@ def _prove_one(
 
 
 def verify(
-    source: Source, proof: Source, *, params: Path | None = None, on_event: OnEvent = ignore
+    source: SectorSource, proof: Source, *, params: Path | None = None, on_event: OnEvent = ignore
 ) -> VerifyResult:
     """Check a whole sector's proof against its Commit 1 output.
 
@@ -236,6 +243,35 @@ def verify(
                 next=f"check that C1, proof and {found.path} belong together",
             )
     return VerifyResult(partitions=count, wall_ms=clock.elapsed_ms())
+
+
+def synthesize(
+    sector_size: int,
+    *,
+    seed: int = 0,
+    registered_proof: str | None = None,
+    out: Path | None = None,
+    threads: int | None = None,
+    on_event: OnEvent = ignore,
+) -> C1:
+    """A sector for tests and benchmarks that nobody sealed and that passes every check, the same for a seed.
+
+    registered_proof  for example StackedDrg32GiBV1_1, which is what a size stands for without it
+    out               also write its c1.json, to a file that must not exist yet
+    Raises InputError, ResourceError; UsageError for what nobody can make (`sector.synthesize` says why).
+    """
+    registered = registered_proof_of_size(sector_size, registered_proof)
+    if out is not None and out.exists():
+        raise ResourceError("there is a file already", where=str(out), next="remove it, or name another")
+    machine = CpuDevice(threads)
+    warm_up(machine, TO_CHECK, on_event)
+    with stage(on_event, "synthesize", unit="nodes") as progress:
+        c1 = synthetic_sector(registered, seed=seed, device=machine, progress=progress)
+    on_event(Notice(level="info", text="a synthetic sector: nobody sealed it, no network accepts its proofs"))
+    if out is not None:
+        with stage(on_event, "write"):
+            replace_atomically(out, encode_c1(c1))
+    return c1
 
 
 class _Clock:
@@ -281,7 +317,9 @@ def _labelled(on_event: OnEvent, k: int, chosen: tuple[int, ...]) -> OnEvent:
     )
 
 
-def _read(source: Source) -> C1:
+def _read(source: SectorSource) -> C1:
+    if isinstance(source, C1):
+        return source
     return parse_c1(source, origin=_MEMORY_ORIGIN) if isinstance(source, bytes) else read_c1(Path(source))
 
 

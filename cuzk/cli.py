@@ -145,7 +145,7 @@ def params() -> None:
 
 @main.group()
 def sector() -> None:
-    """Look at what a prover is given."""
+    """What a prover is given: look at it, or make it up."""
 
 
 @main.group()
@@ -217,7 +217,7 @@ def _require_destination(out: Path) -> None:
     """Finds out before the work, not after it, that its result could not be written."""
     if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise ResourceError(
-            "the proof could not be written there",
+            "the result could not be written there",
             where=str(out),
             next="name a file in a folder that you may write to",
         )
@@ -348,6 +348,43 @@ def sector_inspect(c1: Path, miner: int | None, settings: Config, as_json: bool)
         with stage(on_event, "check"):
             check(sector, machine, miner=miner)
     view.show_sections(report.sector_facts(sector), as_json=as_json)
+
+
+@command(sector, "synthesize")
+@size_option
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, another sector."
+)
+@click.option("--registered-proof", metavar="NAME", help="For example StackedDrg32GiBV1; without it V1_1.")
+@click.option("--out", type=PATH, help="File to write; without it one here whose name says what it is.")
+@threads_option
+@json_option
+def sector_synthesize(
+    sector_size: int,
+    seed: int,
+    registered_proof: str | None,
+    out: Path | None,
+    settings: Config,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Make the c1.json of a sector that nobody sealed, for tests and benchmarks. It passes every check."""
+    from cuzk.sector.registered_proof import registered_proof_of_size
+    from cuzk.sector.synthesize import file_name
+
+    registered = registered_proof_of_size(sector_size, registered_proof)
+    out = out or Path(file_name(registered, seed))
+    _require_destination(out)
+    with view.live(as_json=as_json) as on_event:
+        cuzk.synthesize(
+            sector_size,
+            seed=seed,
+            registered_proof=registered.name,
+            out=out,
+            threads=threads or settings.threads,
+            on_event=on_event,
+        )
+    view.show_paths("written", [out], as_json=as_json)
 
 
 @command(circuit, "info")

@@ -21,6 +21,7 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.inputs import C1
 from cuzk.sector.shape import SectorShape
+from cuzk.sector.synthesize import is_synthesized
 
 Section = dict[str, Any]
 
@@ -33,6 +34,7 @@ def sector_facts(c1: C1) -> dict[str, Section]:
             "registered_proof": registered.name,
             "sector_size": shape.name,
             "sector_number": c1.sector_number,
+            "synthesized": is_synthesized(c1),
             "api_version": registered.api_version.value,
             "challenges_drawn": registered.feature.value,
             "partitions": len(c1.partitions),

@@ -132,6 +132,15 @@ def test_a_sector_of_8_mib_is_proven_under_fresh_parameters(compiled: None, own_
 # ---- what is refused before any work ----
 
 
+@pytest.mark.slow
+def test_a_synthetic_sector_in_memory_is_proven_and_verified(sector_params: Path, home_of_old: Path) -> None:
+    c1 = cuzk.synthesize(2048, seed=9)
+    result = cuzk.prove(c1, params=sector_params)
+    assert cuzk.verify(c1, result.proof, params=sector_params).partitions == 1
+    with pytest.raises(ProofError, match="does not hold"):
+        cuzk.verify(cuzk.synthesize(2048, seed=10), result.proof, params=sector_params)
+
+
 @pytest.mark.parametrize("partitions", [[1], [0, 1], [-1], []])
 def test_a_partition_that_is_not_there_is_refused(partitions: list[int], own_home: Path) -> None:
     with pytest.raises(UsageError, match="no partition"):

@@ -17,8 +17,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+import cuzk
 from cuzk import cli, options
 from cuzk.errors import DeviceError, InputError, ProofError, UsageError
+from cuzk.sector.c1 import read_c1
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -151,6 +153,9 @@ def test_a_python_warning_becomes_a_plain_line() -> None:
         ["params", "generate", "--sector-size", "2KiB"],
         ["params", "generate", "--insecure-dev", "--sector-size", "2KiB", "--trapdoors", "2,3,5,7"],
         ["params", "fetch"],
+        ["sector", "synthesize"],
+        ["sector", "synthesize", "--sector-size", "2KiB", "--seed", "-1"],
+        ["sector", "synthesize", "--sector-size", "2KiB", "--registered-proof", "StackedDrg8MiBV1"],
         ["nonsense"],
     ],
     ids=" ".join,
@@ -249,6 +254,55 @@ def test_inspect_shows_what_the_sector_is(vectors: Path, own_home: Path) -> None
         assert facts["commitments"][name] == case[name]
     assert facts["sector"]["registered_proof"] == case["registered_proof"]
     assert facts["parameters"]["name"] == case["parameter_id"]
+
+
+def test_a_synthetic_sector_is_called_that_and_passes_inspection(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own_home)
+    result = run("sector", "synthesize", "--sector-size", "8MiB", "--seed", "12")
+    assert result.exit_code == 0, result.stderr
+    name = "c1-synthetic-StackedDrg8MiBV1_1-12.json"
+    assert result.stdout == f"written: {name}\n"
+    assert "note: a synthetic sector: nobody sealed it" in result.stderr
+    facts = json.loads(run("sector", "inspect", name, "--miner", "1000", "--json").stdout)
+    assert facts["sector"]["synthesized"] is True
+    assert (facts["sector"]["sector_size"], facts["sector"]["sector_number"]) == ("8MiB", 1)
+    assert list(own_home.glob(".*")) == []
+
+
+def test_a_file_that_stands_is_not_replaced_by_a_synthetic_sector(own_home: Path) -> None:
+    path = own_home / "c1.json"
+    path.write_bytes(b"precious")
+    result = run("sector", "synthesize", "--sector-size", "2KiB", "--out", str(path))
+    assert result.exit_code == 1
+    assert "there is a file already" in result.stderr and str(path) in result.stderr
+    assert path.read_bytes() == b"precious"
+
+
+def test_a_synthetic_sector_that_could_not_be_written_is_not_begun(own_home: Path) -> None:
+    result = run("sector", "synthesize", "--sector-size", "2KiB", "--out", str(own_home / "none" / "c1.json"))
+    assert result.exit_code == 1
+    assert "could not be written" in result.stderr and "synthesize:" not in result.stderr
+
+
+def test_a_sector_that_only_sealing_makes_leaves_no_file(own_home: Path) -> None:
+    path, name = own_home / "c1.json", "StackedDrg32GiBV1_1_Feat_SyntheticPoRep"
+    result = run(
+        "sector", "synthesize", "--sector-size", "32GiB", "--registered-proof", name, "--out", str(path)
+    )
+    assert result.exit_code == 2
+    assert "only a sealed sector has the answers" in result.stderr and not path.exists()
+
+
+def test_python_gets_the_sector_that_the_command_writes(own_home: Path) -> None:
+    path = own_home / "c1.json"
+    c1 = cuzk.synthesize(2048, seed=3, registered_proof="StackedDrg2KiBV1", out=path)
+    assert read_c1(path).comm_r == c1.comm_r
+    again = run("sector", "synthesize", "--sector-size", "2KiB", "--seed", "3", "--registered-proof",
+                "StackedDrg2KiBV1", "--out", str(own_home / "again.json"), "--json")  # fmt: skip
+    assert json.loads(again.stdout) == {"written": [str(own_home / "again.json")]}
+    assert (own_home / "again.json").read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"[1, 2]", b"\x1f\x8b\x08"])

@@ -6,10 +6,7 @@ subject of `check`.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -32,10 +29,12 @@ from cuzk.sector.c1_document import (
     Wrapper,
     decode_document,
     fail,
+    without_garbage_collection,
 )
 from cuzk.sector.inputs import C1, COLUMN_NAMES, Bytes, Counts, Labelings, PartitionInput, Paths
 from cuzk.sector.registered_proof import RegisteredProof, registered_proof
-from cuzk.sector.shape import BASE_ARITY, DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, NODE_BYTES, SectorShape
+from cuzk.sector.shape import DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, NODE_BYTES, SectorShape
+from cuzk.sector.tree_form import TreeForm, c_and_r_form, d_form
 
 _PIECE_BYTES = 1 << 24  # a read takes as much memory as it might give
 
@@ -57,21 +56,9 @@ def parse_c1(data: bytes, *, origin: str, registered: RegisteredProof | None = N
 
     `registered` replaces the document's own `registered_proof`: for sizes that the registry does not hold.
     """
-    with _without_garbage_collection():
+    with without_garbage_collection():
         wrapper, inner = decode_document(data, origin)
         return _c1(wrapper, inner, origin, registered)
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Decoding makes half a million lists and no cycle; the collector's looking for one triples the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _c1(wrapper: Wrapper, inner: Inner, origin: str, registered: RegisteredProof | None) -> C1:
@@ -107,7 +94,7 @@ def _expect(count: int, expected: int, noun: str, where: str) -> None:
 
 def _partition(index: int, proofs: list[VanillaProof], shape: SectorShape, where: str) -> PartitionInput:
     _expect(len(proofs), shape.challenges, "challenges", where)
-    count, r_form = len(proofs), _r_form(shape)
+    count, c_and_r = len(proofs), c_and_r_form(shape)
     placed = [(f"{where}, challenge {number}", proof) for number, proof in enumerate(proofs)]
     columns = [named for place, proof in placed for named in _columns(proof.replica_column_proofs, place)]
     labelings = [labeling for place, proof in placed for labeling in _labels(proof, shape.layers, place)]
@@ -117,9 +104,9 @@ def _partition(index: int, proofs: list[VanillaProof], shape: SectorShape, where
     encodings = [(f"{place}, encoding", proof.encoding_proof) for place, proof in placed]
     return PartitionInput(
         index=index,
-        d_paths=_paths(d_proofs, _d_form(shape), count),
-        r_paths=_paths(r_proofs, r_form, count),
-        c_paths=_paths(c_proofs, r_form, count, len(COLUMN_NAMES)),
+        d_paths=_paths(d_proofs, d_form(shape), count),
+        r_paths=_paths(r_proofs, c_and_r, count),
+        c_paths=_paths(c_proofs, c_and_r, count, len(COLUMN_NAMES)),
         columns=_rows(columns, shape.layers, count, len(COLUMN_NAMES)),
         column_nodes=_counts([column.column.index for _, _, column in columns], count, len(COLUMN_NAMES)),
         labelings=_labelings(labelings, count, shape.layers),
@@ -141,30 +128,7 @@ def _labels(proof: VanillaProof, layers: int, place: str) -> Iterator[tuple[str,
     return ((f"{place}, label of layer {i}", label) for i, label in enumerate(proof.labeling_proofs, start=1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TreeForm:
-    """Name of a path's variant, and the arities in each of its parts."""
-
-    variant: str
-    parts: tuple[tuple[str, tuple[int, ...]], ...]
-
-
-def _d_form(shape: SectorShape) -> _TreeForm:
-    return _TreeForm(variant="Single", parts=(("path", (2,) * shape.d_levels),))
-
-
-def _r_form(shape: SectorShape) -> _TreeForm:
-    """The form of trees R_last and C."""
-    base = (BASE_ARITY,) * shape.base_levels
-    if not shape.sub_arity:
-        return _TreeForm(variant="Single", parts=(("path", base),))
-    lower = (("base_proof", base), ("sub_proof", (shape.sub_arity,)))
-    if not shape.top_arity:
-        return _TreeForm(variant="Sub", parts=lower)
-    return _TreeForm(variant="Top", parts=(*lower, ("top_proof", (shape.top_arity,))))
-
-
-def _paths(placed: Iterable[tuple[str, MerkleProof]], form: _TreeForm, *axes: int) -> Paths:
+def _paths(placed: Iterable[tuple[str, MerkleProof]], form: TreeForm, *axes: int) -> Paths:
     roots: list[list[int]] = []
     leaves: list[list[int]] = []
     siblings: list[list[int]] = []
@@ -183,7 +147,7 @@ def _paths(placed: Iterable[tuple[str, MerkleProof]], form: _TreeForm, *axes: in
     )
 
 
-def _body(proof: MerkleProof, form: _TreeForm, where: str) -> SingleProof | SubProof | TopProof:
+def _body(proof: MerkleProof, form: TreeForm, where: str) -> SingleProof | SubProof | TopProof:
     """The path in the only variant that the tree has."""
     variants = {"Single": proof.data.Single, "Sub": proof.data.Sub, "Top": proof.data.Top}
     found = {name: body for name, body in variants.items() if body is not None}

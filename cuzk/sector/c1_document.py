@@ -2,7 +2,8 @@
 
 The outer file is {"SectorNum": .., "Phase1Out": base64 of the inner document, "SectorSize": ..}; the inner
 one is as serde (Rust) or Go write it. Keys come in any order, unknown ones are ignored. Types, ranges and
-missing keys are checked here, counts and meaning above.
+missing keys are checked here, counts and meaning above. Fields stand in the order of serde, which is the one
+that `c1_writer` writes.
 
 A 32 GiB sector has 300,000 hashes of 32 JSON integers each. msgspec decodes and checks them in one pass, four
 times as fast as json or orjson, which would leave the checking to do.
@@ -12,8 +13,11 @@ stacked/vanilla/params.rs.
 
 from __future__ import annotations
 
+import gc
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, NoReturn, TypeVar
 
 import msgspec
@@ -31,8 +35,8 @@ Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Wrapper(msgspec.Struct):
-    Phase1Out: bytes | None = None
     SectorNum: Index | None = None
+    Phase1Out: bytes | None = None
     SectorSize: Index | None = None
 
 
@@ -52,21 +56,21 @@ class SingleProof(msgspec.Struct):
 
 
 class SubProof(msgspec.Struct):
-    root: Hash
-    leaf: Hash
     base_proof: InclusionPath
     sub_proof: InclusionPath
+    root: Hash
+    leaf: Hash
 
 
 class TopProof(msgspec.Struct):
-    root: Hash
-    leaf: Hash
     base_proof: InclusionPath
     sub_proof: InclusionPath
     top_proof: InclusionPath
+    root: Hash
+    leaf: Hash
 
 
-class ProofData(msgspec.Struct):
+class ProofData(msgspec.Struct, omit_defaults=True):
     Single: SingleProof | None = None
     Sub: SubProof | None = None
     Top: TopProof | None = None
@@ -79,6 +83,7 @@ class MerkleProof(msgspec.Struct):
 class Column(msgspec.Struct):
     index: Index
     rows: list[Hash]
+    _h: None = None  # only serde writes it, and asks for it
 
 
 class ColumnProof(msgspec.Struct):
@@ -119,6 +124,18 @@ class Inner(msgspec.Struct):
 def fail(what: str, where: str) -> NoReturn:
     """Raise the InputError of a document that is not what C1 writes."""
     raise InputError(what, where=where, next=RUN_C1_AGAIN)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """A document has half a million lists and no cycle; the collector's looking for one triples the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def decode_document(data: bytes, origin: str) -> tuple[Wrapper, Inner]:

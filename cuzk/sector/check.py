@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from typing import NoReturn
 
 import numpy as np
@@ -32,10 +31,11 @@ from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon_hash import hash_many
 from cuzk.sector.challenges import challenges
 from cuzk.sector.inputs import C1, COLUMN_NAMES, RUN_C1_AGAIN, Bytes, Counts, PartitionInput, Paths
+from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.merkle import HashChildren, as_limbs, computed_roots, path_indices, sha256_children
 from cuzk.sector.public_inputs import graph_of
-from cuzk.sector.replica_id import replica_id, trim254
-from cuzk.sector.shape import DRG_DEGREE, LABEL_PARENTS, NODE_BYTES, PARENTS, SectorShape
+from cuzk.sector.replica_id import replica_id
+from cuzk.sector.shape import NODE_BYTES, SectorShape
 
 Wrong = NDArray[np.bool_]
 
@@ -258,25 +258,17 @@ def _check_labels(c1: C1, partition: PartitionInput, where: str) -> None:
     """Labels' parents are rows of the parents' columns, and hash to the challenged node's own column."""
     parents = partition.labelings.parents
     for layer in range(c1.shape.layers):
-        columns, layers = _parents_of_layer(layer)
+        columns, layers = label_parents(layer)
         differs = (parents[:, layer] != partition.columns[:, columns, layers]).any(axis=-1)
         if at := _first(differs):
             column, below = int(columns[at[1]]), int(layers[at[1]])
             what = f"the parent is not the label of {COLUMN_NAMES[column]} in layer {below + 1}"
             _fail(what, f"{where}, {_label_parent_place(at[0], layer, at[1])}")
         for challenge, node in enumerate(partition.challenges.tolist()):
-            position = (layer + 1).to_bytes(4, "big") + node.to_bytes(8, "big") + bytes(20)
-            label = trim254(sha256(c1.replica_id + position + parents[challenge, layer].tobytes()).digest())
-            if label != partition.columns[challenge, 0, layer].tobytes():
+            computed = label_of(c1.replica_id, layer, node, parents[challenge, layer].tobytes())
+            if computed != partition.columns[challenge, 0, layer].tobytes():
                 what = "the label does not recompute from replica_id and its parents"
                 _fail(what, f"{where}, {_row_place(challenge, 0, layer)}", OTHER_SECTOR)
-
-
-def _parents_of_layer(layer: int) -> tuple[Counts, Counts]:
-    """Column and row (layer - 1) of each of a label's 37 parents; `layer` counts from 0."""
-    columns = np.arange(1, 1 + (DRG_DEGREE if layer == 0 else PARENTS))
-    layers = np.where(columns <= DRG_DEGREE, layer, layer - 1)
-    return np.resize(columns, LABEL_PARENTS), np.resize(layers, LABEL_PARENTS)
 
 
 def _check_encoding(partition: PartitionInput, where: str) -> None:

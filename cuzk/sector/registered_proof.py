@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from cuzk.errors import InputError
+from cuzk.errors import InputError, UsageError
 from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, shape_of
 
 
@@ -98,3 +98,17 @@ def registered_proof(name: str, *, where: str = "registered_proof") -> Registere
         where=where,
         next=f"known are StackedDrg<size>V1 and its V1_1, synthetic and non-interactive forms; sizes {sizes}",
     )
+
+
+def registered_proof_of_size(sector_bytes: int, name: str | None = None) -> RegisteredProof:
+    """The entry of that name, or the one of version 1.1.0. Raises InputError for an unknown name or size,
+    UsageError when they contradict each other."""
+    size = shape_of(sector_bytes).name
+    entry = registered_proof(name or f"StackedDrg{size}V1_1")
+    if entry.sector_bytes != sector_bytes:
+        raise UsageError(
+            f"{entry.name} is not for sectors of {size}",
+            where="--registered-proof",
+            next="give the size that it names, or leave it out",
+        )
+    return entry

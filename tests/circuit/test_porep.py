@@ -22,7 +22,10 @@ from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
 from cuzk.circuit.sha256 import constant_bits_be
 from cuzk.circuit.witness import assign
 from cuzk.sector.c1 import read_c1
+from cuzk.sector.public_inputs import public_inputs
+from cuzk.sector.registered_proof import registered_proof
 from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, all_shapes, shape_of
+from cuzk.sector.synthesize import synthesize
 from tests.circuit.plain import DEVICE
 from tests.sector.documents import MADE_UP, POREP
 
@@ -161,6 +164,27 @@ def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> Non
                 "r1cs_digest": r1cs_digest(circuit, strands=2),
             },
         } == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "StackedDrg2KiBV1",
+        "StackedDrg2KiBV1_1",
+        "StackedDrg2KiBV1_1_Feat_SyntheticPoRep",
+        "StackedDrg2KiBV1_2_Feat_NonInteractivePoRep",
+        pytest.param("StackedDrg8MiBV1_1", marks=pytest.mark.slow),
+    ],
+)
+def test_a_sector_that_nobody_sealed_satisfies_every_row_and_gives_a_verifiers_inputs(name: str) -> None:
+    c1 = synthesize(registered_proof(name), seed=1, device=DEVICE, progress=lambda done, total: None)
+    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+    circuit = porep_circuit(c1.shape)
+    last = c1.partitions[-1]
+    assignment = assign(DEVICE, circuit, free_values(c1.shape, public, last))
+    sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
+    assert unsatisfied_row(DEVICE, circuit, *sides) is None
+    assert (assignment.inputs[1:] == public_inputs(c1.statement, last.index)).all()
 
 
 def test_no_instance_reads_a_variable_twice() -> None:
