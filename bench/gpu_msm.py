@@ -260,27 +260,33 @@ def pair_rates(device: CudaDevice, form: Any, x: Any, y: Any, n: int, shapes: li
 def timed(
     device: CudaDevice, submit: Callable[[], None], finish: Callable[[], Any], runs: int
 ) -> dict[str, Any]:
-    """Median of whole runs by the host's clock, and of the card's part by events."""
+    """Medians of whole runs by the host's clock, of the card's part by events, of the host's after it."""
     events = [device.new_event() for _ in range(2)]
-    walls, cards = [], []
+    walls, cards, folds = [], [], []
     for _ in range(runs):
         device.synchronise()
         start = time.perf_counter()
         events[0].record(device.stream)
         submit()
         events[1].record(device.stream)
+        device.stream.synchronise()
+        summed = time.perf_counter()
         finish()
-        walls.append((time.perf_counter() - start) * 1e3)
+        end = time.perf_counter()
+        walls.append((end - start) * 1e3)
+        folds.append((end - summed) * 1e3)
         cards.append(events[1].elapsed_ms(events[0]))
-    return {"ms": float(np.median(walls)), "best_ms": min(walls), "card_ms": float(np.median(cards))}
+    medians = {name: float(np.median(times)) for name, times in
+               (("ms", walls), ("card_ms", cards), ("fold_ms", folds))}  # fmt: skip
+    return {**medians, "best_ms": min(walls)}
 
 
 def msm_case(
     device: CudaDevice, form: Any, x: Any, y: Any, n: int, scalars: Any, want: Any, *, name: str = "random",
     runs: int = 10, stages: bool = True, note: str = "", **changes: Any,
 ) -> None:  # fmt: skip
-    c, windows_a_pass = changes.pop("c", None), changes.pop("windows_a_pass", None)
-    p = replace(msm_plan(form, n, c=c, windows_a_pass=windows_a_pass), **changes)
+    given = {name: changes.pop(name, None) for name in ("windows", "windows_a_pass")}
+    p = replace(msm_plan(form, n, **given), **changes)
     with device.allocate(workspace_bytes(device, form, p), np.uint8) as workspace:
         msm = GpuMsm(device, form, x.rows(0, n), y.rows(0, n), p, workspace)
         ok = msm.run(scalars) == want and msm.run(scalars) == want
@@ -315,6 +321,26 @@ def msm_times(
         for variant in variants:
             work = partial(msm_case, device, form, x, y, n, scalars, want, **variant)
             attempt(f"msm {n} {variant}", work)
+
+
+OTHER_PLANS: dict[int, list[dict[str, Any]]] = {
+    16: [{"windows": 18}, {"windows": 20}, {"tail_threads": 32}, {"small_below": 0}],
+    18: [{"windows": 16}, {"windows": 18}, {"tail_threads": 32}],
+    20: [{"windows": 14}, {"windows": 16}, {"bin_bits": None}],
+    22: [{"windows": 13}, {"windows": 15}],
+    24: [{"windows": 13}, {"tail_threads": 128}],
+    26: [{"windows_a_pass": 6}, {"windows_a_pass": 4, "bin_bits": 13}, {"windows": 12, "windows_a_pass": 4},
+         {"windows_a_pass": 4, "tail_threads": 128}],
+    27: [{"windows_a_pass": 3}],
+}  # fmt: skip
+
+
+def plans_of(log2_n: int) -> list[dict[str, Any]]:
+    """The plan that the tables show, stage by stage, and others beside it."""
+    runs = {24: 5, 25: 5, 26: 3, 27: 3}.get(log2_n, 10)
+    shown = {"windows_a_pass": 4} if log2_n >= 26 else {}
+    others = [{**plan, "stages": False, "note": str(plan)} for plan in OTHER_PLANS.get(log2_n, [])]
+    return [{**plan, "runs": runs} for plan in (shown, *others)]
 
 
 def bad_inputs(device: CudaDevice, form: Any, x: Any, y: Any, log2_n: int) -> None:
@@ -364,9 +390,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("."))
     parser.add_argument("--seconds", type=float, default=170.0, help="no new part begins later than this")
-    parser.add_argument("--g1", type=int, nargs="*", default=[16, 18, 20, 22, 24, 26])
+    parser.add_argument("--g1", type=int, nargs="*", default=[16, 18, 20, 22, 24, 26, 27])
     parser.add_argument("--g2", type=int, nargs="*", default=[16, 18, 20])
-    parser.add_argument("--selected", type=int, nargs="*", default=[18, 20, 22, 24, 26])
+    parser.add_argument("--selected", type=int, nargs="*", default=[18, 20, 22, 24, 26, 27])
+    parser.add_argument("--variants", action="store_true", help="plans beside those that the tables show")
     parser.add_argument("--processes", type=int, default=14, help="that compile at the beginning")
     parser.add_argument("--skip", nargs="*", default=[], help="pairs, bad")
     options = parser.parse_args()
@@ -403,29 +430,12 @@ def group_part(
     if "pairs" not in options.skip:
         attempt("pairs", lambda: pair_rates(device, form, x, y, 1 << pair_log2, PAIR_SHAPES[form.degree]))
     for log2_n in sizes:
-        variants: list[dict[str, Any]] = [{"runs": 10 if log2_n < 24 else 5}]
-        if log2_n <= 20:
-            variants.append({"small_below": 0, "stages": False, "note": "long shape only"})
-            variants.append({"tail_threads": 32, "stages": False, "note": "tail 32"})
-        if log2_n == 20:
-            variants.append({"bin_bits": None, "note": "simple sort"})
-        if log2_n == 26:
-            variants = [{"windows_a_pass": 4, "runs": 3}, {"windows_a_pass": 6, "runs": 3, "stages": False}]
-        if log2_n == 27:
-            variants = [{"windows_a_pass": 4, "runs": 3}]
+        variants = plans_of(log2_n) if options.variants else plans_of(log2_n)[:1]
         attempt(f"msm 2^{log2_n}", lambda k=log2_n, v=variants: msm_times(device, form, x, y, k, v))  # type: ignore[misc]
     for log2_n in selected:
         choices: list[dict[str, Any]] = [{}]
-        if log2_n == 22:
-            choices += [
-                {"room": 256},
-                {"room": 64},
-                {"lists": 256},
-                {"lists": 64},
-                {"small_below": 0},
-                {"tail_threads": 128},
-                {"tail_threads": 32},
-            ]
+        if log2_n == 22 and options.variants:
+            choices += [{"room": 256}, {"lists": 256}, {"tail_threads": 128}]
         attempt(f"selected 2^{log2_n}", lambda k=log2_n, v=choices: selected_times(device, form, x, y, k, v))  # type: ignore[misc]
     if "bad" not in options.skip and sizes:
         attempt("bad inputs", lambda: bad_inputs(device, form, x, y, min(20, max(sizes))))

@@ -21,18 +21,15 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
-from cuzk.kernels.bucket_sort_gpu import (
-    SORT_THREADS,
-    count_digits,
-    digit_constants,
-    scatter_digits,
-)
+from cuzk.kernels.bucket_sort_gpu import count_digits, scatter_digits
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
 from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Extent, Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.digits_gpu import THREADS as DIGIT_THREADS
+from cuzk.kernels.digits_gpu import digit_constants, make_digits
 from cuzk.kernels.integrate_gpu import THREADS as LIST_THREADS
 from cuzk.kernels.integrate_gpu import bit_lists, group_pairs
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
@@ -44,11 +41,12 @@ from cuzk.kernels.rounds_gpu import (
     scan_partials,
 )
 from cuzk.kernels.staged_sort_gpu import (
-    HISTOGRAM_TILE,
+    HISTOGRAM_THREADS,
     SPREAD_ROWS,
     count_bins,
     count_buckets,
-    make_digits,
+    histogram_bytes,
+    histogram_tile,
     scatter_bins,
     spread_digits,
     spread_entries,
@@ -57,17 +55,15 @@ from cuzk.kernels.staged_sort_gpu import THREADS as STAGED_THREADS
 from cuzk.kernels.staged_sort_gpu import TILE as STAGED_TILE
 from cuzk.kernels.sum_schedule import (
     FIRST_BITS,
-    MAX_WINDOW,
-    MIN_WINDOW,
+    SCALAR_BITS,
     SCAN_THREADS,
     SCAN_TILE,
     Form,
     GpuPlan,
-    group_bits,
     msm_layout,
 )
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
-from cuzk.kernels.xyzz import EMPTY, horner, one_lane_form
+from cuzk.kernels.xyzz import EMPTY, Codes, horner, one_lane_form
 
 IDENTITY_ROW = 0  # of the pool; sums follow
 _U32 = pointer(types.uint32)
@@ -112,7 +108,6 @@ class GpuMsm:
         *,
         use_graphs: bool = True,
     ) -> None:
-        assert MIN_WINDOW <= plan.c <= MAX_WINDOW, plan
         self.device, self.form, self.plan = device, form, plan
         self._points = (points_x, points_y)
         multiprocessors = device.card.multiprocessors
@@ -121,9 +116,10 @@ class GpuMsm:
         self._multiprocessors = multiprocessors
         self._largest = device.pinned(1, np.uint32)
         self._out = [device.pinned((plan.windows * plan.c, form.words), np.uint32) for _ in range(2)]
+        self._fold_codes = fold_codes(plan)
         self._programs: dict[Any, Callable[[], None]] = {}
         self._use_graphs = use_graphs
-        device.upload(digit_constants(plan.c, plan.windows), into=self._parts["constants"])
+        device.upload(digit_constants(plan), into=self._parts["constants"])
         #: Called with the name of each stage as it has been submitted; for measurements, without graphs.
         self.mark: Callable[[str], None] = lambda stage: None
 
@@ -149,13 +145,8 @@ class GpuMsm:
     def fold(self) -> Point[Any]:
         """Step 5, when the device has come so far."""
         self.device.stream.synchronise()
-        windows, c = self.plan.windows, self.plan.c
         rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
-        numbers = np.arange(windows * c, dtype=np.uint32).reshape(windows, c)
-        codes = np.full((2, windows, c), EMPTY, np.uint32)
-        codes[0, :, : c - 1] = numbers[:, : c - 1] << 1
-        codes[1, :, 0] = numbers[:, c - 1] << 1
-        return horner(one_lane_form(self.form), rows, codes.reshape(2, windows * c))
+        return horner(one_lane_form(self.form), rows, self._fold_codes)
 
     def _run(self, key: Any, submit: Callable[[], list[tuple[str, Launch]]]) -> None:
         """Prepare the launches once, then submit them, as a graph when it is wanted."""
@@ -183,7 +174,7 @@ class GpuMsm:
         """Step 1 and the first round."""
         p, at = self.plan, self._parts
         first, end = windows
-        buckets = (end - first) * p.buckets
+        count, buckets = (end - first) * p.n, p.buckets(first, end)
         bin_words = 0 if p.bin_bits is None else at["bins"].shape[0]
         everything = max(buckets, bin_words, self.form.words)
         begin = self._launch(
@@ -191,11 +182,17 @@ class GpuMsm:
             buckets, bin_words, p.n, self.form.words, at["counts"], at["extras"], at["bins"],
             at["bases"], at["largest"], at["pool_x"], at["pool_y"],
         )  # fmt: skip
+        digits = self._borrowed("pool_y", count, np.int32)
+        make = self._launch(
+            make_digits, -(-p.n // DIGIT_THREADS), DIGIT_THREADS, scalars, p.n, at["constants"], p.c, p.wide,
+            p.windows, first, end, digits,
+        )  # fmt: skip
         sort = self._simple_sort if p.bin_bits is None else self._staged_sort
         return [
             ("begin", begin),
-            *sort((scalars, p.n, at["constants"], p.c, p.windows, first, end), buckets),
-            ("round 1", self._add(0, 0, (end - first) * p.n // 2)),
+            ("digits", make),
+            *sort(digits, windows),
+            ("round 1", self._add(0, 0, count // 2)),
         ]
 
     def _borrowed(self, name: str, count: int, dtype: Any, offset_bytes: int = 0) -> DeviceArray:
@@ -203,68 +200,57 @@ class GpuMsm:
         row_bytes = 4 * self.form.words
         return self._parts[name].carve(count, dtype, offset_bytes=row_bytes + offset_bytes)
 
-    def _simple_sort(self, digits: Any, buckets: int) -> list[tuple[str, Launch]]:
+    def _simple_sort(self, digits: DeviceArray, windows: tuple[int, int]) -> list[tuple[str, Launch]]:
         p, at = self.plan, self._parts
-        blocks = -(-p.n // SORT_THREADS)
-        ranks = self._borrowed("pool_y", p.windows_a_pass * p.n, np.uint32)
-        return [
-            ("count", self._launch(count_digits, blocks, SORT_THREADS, *digits, at["counts"], ranks)),
-            *self._scan(at["counts"], buckets, level=0, number=0, offsets=at["offsets_0"]),
-            (
-                "scatter",
-                self._launch(
-                    scatter_digits, blocks, SORT_THREADS, *digits, at["counts"], ranks,
-                    at["offsets_0"], self._words("pairs_0"), at["segs_0"], at["extras"],
-                ),
-            ),
-        ]  # fmt: skip
+        first, end = windows
+        wide, buckets = p.wide_of(first, end), p.buckets(first, end)
+        grid = (-(-p.n // DIGIT_THREADS), end - first)
+        ranks = self._borrowed("pool_y", (end - first) * p.n, np.uint32, digits.nbytes)
+        count = self._launch(count_digits, grid, DIGIT_THREADS, digits, p.n, p.c, wide, at["counts"], ranks)
+        scatter = self._launch(
+            scatter_digits, grid, DIGIT_THREADS, digits, p.n, p.c, wide, at["counts"], ranks, at["offsets_0"],
+            self._words("pairs_0"), at["segs_0"], at["extras"],
+        )  # fmt: skip
+        scan = self._scan(at["counts"], buckets, level=0, number=0, offsets=at["offsets_0"])
+        return [("count", count), *scan, ("scatter", scatter)]
 
-    def _staged_sort(self, arguments: Any, buckets: int) -> list[tuple[str, Launch]]:
+    def _staged_sort(self, digits: DeviceArray, windows: tuple[int, int]) -> list[tuple[str, Launch]]:
         p, at, b = self.plan, self._parts, self.plan.bin_bits
         assert b is not None
-        windows = buckets // p.buckets
-        count = p.windows_a_pass * p.n
-        digits = self._borrowed("pool_y", count, np.int32)
-        entries = [self._borrowed("pool_x", count, np.uint64, 8 * count * k) for k in range(2)]
-        bins, starts, scratch = windows << b, at["starts"], at["sort_scratch"]
-        regions = windows << FIRST_BITS
+        first, end = windows
+        wide, n_digits = p.wide_of(first, end), (end - first) * p.n
+        entries = [self._borrowed("pool_x", n_digits, np.uint64, 8 * n_digits * k) for k in range(2)]
+        bins, regions = (end - first) << b, (end - first) << FIRST_BITS
+        starts, scratch = at["starts"], at["sort_scratch"]
         cursors = at["bins"].rows(bins + 1, at["bins"].shape[0])
-        tiles, threads = -(-p.n // STAGED_TILE), STAGED_THREADS
+        tile, rows, threads = histogram_tile(b), end - first, STAGED_THREADS
+        histogram = self.device.load(count_bins).prepare(
+            (-(-p.n // tile), rows), HISTOGRAM_THREADS, digits, p.n, b, tile, at["bins"],
+            shared_bytes=histogram_bytes(b),
+        )  # fmt: skip
+        scan_bins = self._scan(
+            at["bins"], bins + 1, level=0, number=0, offsets=starts,
+            sizes=scratch.rows(0, 1), bases=scratch.rows(1, 3), largest=scratch.rows(3, 4),
+        )  # fmt: skip
+        spread_1 = self._launch(
+            spread_digits, (-(-p.n // STAGED_TILE), rows), threads, digits, p.n, b, starts,
+            cursors.rows(0, regions), entries[0],
+        )  # fmt: skip
+        spread_2 = self._launch(
+            spread_entries, (regions, SPREAD_ROWS), threads, entries[0], b, starts,
+            cursors.rows(regions, regions + bins), entries[1],
+        )  # fmt: skip
+        count = self._launch(
+            count_buckets, bins, threads, entries[1], b, p.c, wide, starts, at["counts"]
+        )  # fmt: skip
+        scatter = self._launch(
+            scatter_bins, bins, threads, entries[1], b, p.c, wide, starts, at["counts"], at["offsets_0"],
+            at["pairs_0"], at["segs_0"], at["extras"], self._words("pairs_0"),
+        )  # fmt: skip
+        scan = self._scan(at["counts"], p.buckets(first, end), level=0, number=0, offsets=at["offsets_0"])
         return [
-            ("digits", self._launch(make_digits, -(-p.n // threads), threads, *arguments, digits)),
-            (
-                "bins",
-                self._launch(count_bins, (-(-p.n // HISTOGRAM_TILE), windows), threads, digits, p.n, b,
-                at["bins"]),
-            ),
-            *self._scan(
-                at["bins"], bins + 1, level=0, number=0, offsets=starts,
-                sizes=scratch.rows(0, 1), bases=scratch.rows(1, 3), largest=scratch.rows(3, 4),
-            ),
-            (
-                "spread 1",
-                self._launch(
-                    spread_digits, (tiles, windows), threads, digits, p.n, b, starts, cursors.rows(0,
-                    regions),
-                    entries[0],
-                ),
-            ),
-            (
-                "spread 2",
-                self._launch(
-                    spread_entries, (regions, SPREAD_ROWS), threads, entries[0], b, starts,
-                    cursors.rows(regions, regions + bins), entries[1],
-                ),
-            ),
-            ("count", self._launch(count_buckets, bins, threads, entries[1], b, p.c, starts, at["counts"])),
-            *self._scan(at["counts"], buckets, level=0, number=0, offsets=at["offsets_0"]),
-            (
-                "scatter",
-                self._launch(
-                    scatter_bins, bins, threads, entries[1], b, p.c, starts, at["counts"], at["offsets_0"],
-                    at["pairs_0"], at["segs_0"], at["extras"], self._words("pairs_0"),
-                ),
-            ),
+            ("bins", histogram), *scan_bins, ("spread 1", spread_1), ("spread 2", spread_2), ("count", count),
+            *scan, ("scatter", scatter),
         ]  # fmt: skip
 
     def _words(self, name: str) -> DeviceArray:
@@ -276,12 +262,12 @@ class GpuMsm:
         """Rounds after the first one, groups, bits."""
         p, at = self.plan, self._parts
         first, end = windows
-        count = end - first
-        h, row_bits = group_bits(p.c)
-        pairs, lists = count * p.buckets, count * p.c
-        launches = self._rounds(count * p.buckets, rounds, count * p.n // 2)
+        count, wide, pairs = end - first, p.wide_of(first, end), p.buckets(first, end)
+        h, room_bits = p.group_bits
+        lists = count * p.c
+        launches = self._rounds(pairs, rounds, count * p.n // 2)
         group_list = self._launch(
-            group_pairs, -(-pairs // LIST_THREADS), LIST_THREADS, at["extras"], count, h, row_bits, rounds,
+            group_pairs, -(-pairs // LIST_THREADS), LIST_THREADS, at["extras"], count, p.c, wide, h, rounds,
             at["sizes"], at["bases"], at["pairs_0"],
         )  # fmt: skip
         launches += [("group lists", group_list), ("groups 1", self._add(rounds, 0, pairs))]
@@ -297,13 +283,12 @@ class GpuMsm:
                 (f"groups {level + 1}", self._add(rounds + level, 1, left)),
             ]
         bit_list = self._launch(
-            bit_lists, -(-(lists << row_bits) // LIST_THREADS), LIST_THREADS, at["bases"], rounds + h - 1,
-            p.n, count,
-            h, row_bits, at["bit_codes"], at["bit_lengths"],
+            bit_lists, -(-(lists << room_bits) // LIST_THREADS), LIST_THREADS, at["bases"], rounds + h - 1,
+            p.n, count, p.c, wide, h, room_bits, at["bit_codes"], at["bit_lengths"],
         )  # fmt: skip
         bits = self._launch(
             sum_lists_kernel(self.form, p.tail_threads), lists, p.tail_threads, *self._points, at["pool_x"],
-            at["pool_y"], p.n, at["bit_codes"], 1 << row_bits, at["bit_lengths"], at["out_x"], at["out_y"],
+            at["pool_y"], p.n, at["bit_codes"], 1 << room_bits, at["bit_lengths"], at["out_x"], at["out_y"],
             first * p.c,
         )  # fmt: skip
         return [*launches, ("bit lists", bit_list), ("bits", bits)]
@@ -351,9 +336,8 @@ class GpuMsm:
         at = self._parts
         return self._launch(
             next_list, self._fixed_blocks, LIST_THREADS, at["counts"], level, self.plan.n, at["sizes"],
-            at["bases"],
-            at["extras"], at[f"segs_{old}"], at[f"offsets_{old}"], at[f"offsets_{new}"], at[f"pairs_{new}"],
-            at[f"segs_{new}"],
+            at["bases"], at["extras"], at[f"segs_{old}"], at[f"offsets_{old}"], at[f"offsets_{new}"],
+            at[f"pairs_{new}"], at[f"segs_{new}"],
         )  # fmt: skip
 
     def _add(self, number: int, which: int, pairs: int) -> Launch:
@@ -365,6 +349,16 @@ class GpuMsm:
             *self._points, at["pool_x"], at["pool_y"], p.n, at[f"pairs_{which}"], at["sizes"], at["bases"],
             number, at["prefixes"],
         )  # fmt: skip
+
+
+def fold_codes(plan: GpuPlan) -> Codes:
+    """(2, 255), for `xyzz.horner`: T[w][t] is row c*w + t, at bit t of its window; T[w][c - 1] at bit 0."""
+    codes = np.full((2, SCALAR_BITS), EMPTY, np.uint32)
+    for w in range(plan.windows):
+        start, end, row = plan.start(w), plan.start(w + 1), plan.c * w
+        codes[0, start : end - 1] = np.arange(row, row + end - 1 - start) << 1
+        codes[1, start] = row + plan.c - 1 << 1
+    return codes
 
 
 def workspace_bytes(device: CudaDevice, form: Form, plan: GpuPlan) -> int:

@@ -6,6 +6,7 @@ from types import ModuleType
 
 from cuzk.kernels import (
     bucket_sort_gpu,
+    digits_gpu,
     integrate_gpu,
     msm_gpu,
     ntt_gpu_kernels,
@@ -27,6 +28,7 @@ from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 _MODULES: tuple[ModuleType, ...] = (
     ntt_gpu_kernels,
     bucket_sort_gpu,
+    digits_gpu,
     staged_sort_gpu,
     rounds_gpu,
     integrate_gpu,

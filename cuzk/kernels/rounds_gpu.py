@@ -6,8 +6,8 @@ Symbols    segment s has counts[s] points; after r rounds it has ceil(counts[s] 
 Round r    offsets (a scan of the pairs over the segments), the list, the additions (`pair_add_gpu`), whose
            sums are appended to the pool: a code, once given, stays valid. In the end extras[s] is the sum's
            code.
-List       thread q asks where result q goes: rank = q - offset[s]; even ranks pair with the next, or with
-           the one left over.
+List       where does result q go? rank = q - offset[s]; even ranks pair with the next, or with the one left
+           over.
 Sizes      live on the device; launches have a fixed grid. The host only needs to know how many rounds there
            are.
 """
@@ -20,11 +20,12 @@ from numba.extending import register_jitable
 
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
-from cuzk.kernels.gpu_ops import atomic_max
+from cuzk.kernels.gpu_ops import atomic_max, load_four, store_four
 from cuzk.kernels.sum_schedule import SCAN_THREADS, SCAN_TILE
 
 PER_THREAD = SCAN_TILE // SCAN_THREADS
 LIST_THREADS = 256
+AT_ONCE = 4  # results that a thread asks about at once: three loads wait for one another
 _U32, _U64 = pointer(types.uint32), pointer(types.uint64)
 
 
@@ -112,22 +113,43 @@ def scan_partials(partials, tiles, number, sizes, bases):  # type: ignore[no-unt
         bases[number + 1] = np.uint32(bases[number] + carried)
 
 
+@register_jitable
+def _placed(before, four, level):  # type: ignore[no-untyped-def]
+    """Where the pairs of four segments begin, the first at `before`, and where the next ones do."""
+    first = np.uint32(before + pairs_of(four[0], level))
+    second = np.uint32(first + pairs_of(four[1], level))
+    third = np.uint32(second + pairs_of(four[2], level))
+    return (before, first, second, third), np.uint32(third + pairs_of(four[3], level))
+
+
 @cuda_jit(_U32, types.uint32, types.uint32, _U32, _U32, launch_bounds=(SCAN_THREADS,))
 def place_pairs(counts, segments, level, partials, offsets):  # type: ignore[no-untyped-def]
     """offsets[s] = pairs of all segments before s."""
     shared = cuda.shared.array(SCAN_THREADS, types.uint32)
     t = np.int32(cuda.threadIdx.x)
     first = np.int64(cuda.blockIdx.x) * SCAN_TILE + t * PER_THREAD
-    total = np.uint32(0)
-    for k in range(PER_THREAD):
-        if first + k < segments:
-            total = np.uint32(total + pairs_of(counts[first + k], level))
+    zero = np.uint32(0)
+    low = high = (zero, zero, zero, zero)
+    whole = first + PER_THREAD <= segments
+    total = zero
+    if whole:
+        low, high = load_four(counts, first), load_four(counts, first + 4)
+        _, total = _placed(total, low, level)
+        _, total = _placed(total, high, level)
+    else:
+        for s in range(first, segments):
+            total = np.uint32(total + pairs_of(counts[s], level))
     before, _ = scan_before(shared, t, total)
     before = np.uint32(before + partials[cuda.blockIdx.x])
-    for k in range(PER_THREAD):
-        if first + k < segments:
-            offsets[first + k] = before
-            before = np.uint32(before + pairs_of(counts[first + k], level))
+    if whole:
+        places, before = _placed(before, low, level)
+        store_four(offsets, first, places)
+        places, before = _placed(before, high, level)
+        store_four(offsets, first + 4, places)
+    else:
+        for s in range(first, segments):
+            offsets[s] = before
+            before = np.uint32(before + pairs_of(counts[s], level))
 
 
 @cuda_jit(
@@ -143,24 +165,33 @@ def next_list(
     offsets    of the pairs of each segment, at this level and the next
     """
     size, base = np.int64(sizes[level]), np.int64(bases[level]) + n_points
-    step = np.int64(cuda.gridDim.x) * LIST_THREADS
-    q = np.int64(cuda.blockIdx.x) * LIST_THREADS + cuda.threadIdx.x
-    while q < size:
-        s = segs[q]
-        rank = q - offsets[s]
-        if rank & 1 == 0:
-            items = items_left(counts[s], level)
-            place = np.int64(next_offsets[s]) + (rank >> 1)
-            code = np.uint64(base + q)
-            if rank + 1 < items >> 1:
-                next_pairs[place] = code | np.uint64(base + q + 1) << np.uint64(32)
-                next_segs[place] = s
-            elif items & 1:
-                next_pairs[place] = code | np.uint64(extras[s]) << np.uint64(32)
-                next_segs[place] = s
-            else:
-                extras[s] = np.uint32(code)
-        q += step
+    segments = cuda.local.array(AT_ONCE, types.uint32)
+    ranks = cuda.local.array(AT_ONCE, types.int64)
+    items = cuda.local.array(AT_ONCE, types.int64)
+    places = cuda.local.array(AT_ONCE, types.int64)
+    first = np.int64(cuda.blockIdx.x) * (AT_ONCE * LIST_THREADS) + cuda.threadIdx.x
+    while first < size:
+        for k in range(AT_ONCE):
+            segments[k] = segs[min(first + k * LIST_THREADS, size - 1)]
+        for k in range(AT_ONCE):
+            s = segments[k]
+            ranks[k] = first + k * LIST_THREADS - offsets[s]
+            items[k] = items_left(counts[s], level)
+            places[k] = np.int64(next_offsets[s])
+        for k in range(AT_ONCE):
+            q, s, rank = first + k * LIST_THREADS, segments[k], ranks[k]
+            if q < size and rank & 1 == 0:
+                place = places[k] + (rank >> 1)
+                code = np.uint64(base + q)
+                if rank + 1 < items[k] >> 1:
+                    next_pairs[place] = code | np.uint64(base + q + 1) << np.uint64(32)
+                    next_segs[place] = s
+                elif items[k] & 1:
+                    next_pairs[place] = code | np.uint64(extras[s]) << np.uint64(32)
+                    next_segs[place] = s
+                else:
+                    extras[s] = np.uint32(code)
+        first += np.int64(cuda.gridDim.x) * (AT_ONCE * LIST_THREADS)
 
 
 @cuda_jit(_U32, _U32, types.uint32, types.uint32, _U64, launch_bounds=(LIST_THREADS,))

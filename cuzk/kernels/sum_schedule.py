@@ -16,7 +16,11 @@ from cuzk.kernels.workspace_gpu import Layout
 Form = FieldForm | Fq2Form
 
 SCALAR_BITS = FR.bits
-MIN_WINDOW, MAX_WINDOW = 3, 24
+LEAST_WINDOWS, MOST_WINDOWS = 11, 85  # of 24 bits at most, and of 3
+MOST_ROWS = 1 << 31  # given points and sums together
+#: What a digit costs until it is in its bucket's sum, and a bucket until it is in its window's, in tenths of
+#: the addition that both need: measured on an H200 by bench/gpu_msm.py, stage by stage.
+DIGIT_COST, BUCKET_COST = 12, 17
 MSM_ROUNDS = 128  # in one pass at most, with room: 31 for the buckets, 12 for the groups
 SELECTED_ROUNDS = 40
 SCAN_THREADS = 256
@@ -25,7 +29,7 @@ CONSTANT_WORDS = 12  # of `bucket_sort_gpu.digit_constants`
 STATE_WORDS = 3  # of a sum over bits
 #: Of the staged sort: bits of its first step, limits of a bin.
 FIRST_BITS = 7
-MAX_BIN_BITS = 13
+MAX_BIN_BITS = 14
 MAX_BIN_BUCKETS = 1024
 LEAST_DIGITS = 1 << 19  # a window; below, the simple sort takes no longer: bench/gpu_msm.py
 
@@ -57,23 +61,11 @@ DEFAULT_SHAPES = {
 }
 
 
-def bin_bits(n: int, c: int) -> int | None:
-    """b for n digits a window: bins of some 4,000 to 8,000; None where this sort has no use."""
-    least = max(FIRST_BITS + 1, c - 1 - (MAX_BIN_BUCKETS.bit_length() - 1))
-    most = min(MAX_BIN_BITS, c - 1)
-    return min(max(n.bit_length() - 13, least), most) if n >= LEAST_DIGITS and least <= most else None
-
-
-def group_bits(c: int) -> tuple[int, int]:
-    """(h, row_bits): log2 of the columns and of the rows of a window; both at least 1."""
-    assert c >= 3, c
-    h = (c - 1) // 2
-    return h, c - 1 - h
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPlan:
-    """How an MSM is cut: c bits a window, `windows_a_pass` at a time; shapes of kernels.
+    """How an MSM is cut: its windows, `windows_a_pass` at a time; shapes of kernels.
+
+    Windows hold the bits of a scalar exactly: the lowest `wide` have c bits, the others c - 1.
 
     shape, small_shape   of the pair additions: of a long round, and of one of less than `small_below` pairs
     tail_threads         of a block that sums a list of groups
@@ -81,7 +73,7 @@ class GpuPlan:
     """
 
     n: int
-    c: int
+    windows: int
     windows_a_pass: int
     shape: PairShape
     small_shape: PairShape
@@ -89,13 +81,35 @@ class GpuPlan:
     tail_threads: int
     bin_bits: int | None
 
-    @property
-    def windows(self) -> int:
-        return -(-SCALAR_BITS // self.c)
+    def __post_init__(self) -> None:
+        assert LEAST_WINDOWS <= self.windows <= MOST_WINDOWS, self.windows
 
     @property
-    def buckets(self) -> int:
-        return 1 << (self.c - 1)
+    def c(self) -> int:
+        return bits_of(self.windows)
+
+    @property
+    def wide(self) -> int:
+        return SCALAR_BITS - self.windows * (self.c - 1)
+
+    def start(self, window: int) -> int:
+        """Its lowest bit."""
+        return self.c * window - max(window - self.wide, 0)
+
+    def wide_of(self, first: int, end: int) -> int:
+        """How many of the windows first..end have c bits; they are the first ones."""
+        return min(max(self.wide - first, 0), end - first)
+
+    def buckets(self, first: int, end: int) -> int:
+        """Of the windows first..end."""
+        return (end - first + self.wide_of(first, end)) << (self.c - 2)
+
+    @property
+    def group_bits(self) -> tuple[int, int]:
+        """(h, row_bits): log2 of the columns of all windows, and of the rows of a window of c bits."""
+        least = self.c if self.wide == self.windows else self.c - 1
+        h = (least - 1) // 2
+        return h, self.c - 1 - h
 
     @property
     def passes(self) -> list[tuple[int, int]]:
@@ -104,50 +118,73 @@ class GpuPlan:
         return [(first, min(first + step, self.windows)) for first in range(0, self.windows, step)]
 
 
-def best_window(n: int) -> int:
-    """The c of fewest additions."""
-    return min(range(MIN_WINDOW, MAX_WINDOW + 1), key=lambda c: -(-SCALAR_BITS // c) * (n + (1 << c)))
+def bits_of(windows: int) -> int:
+    """Of the widest of so many windows."""
+    return -(-SCALAR_BITS // windows)
 
 
-def msm_plan(form: Form, n: int, *, c: int | None = None, windows_a_pass: int | None = None) -> GpuPlan:
-    """The plan of least additions; all windows in one pass unless told otherwise."""
-    c = c or best_window(n)
+def additions(n: int, windows: int) -> int:
+    """Of n points: each digit goes to a bucket, and each bucket once to a row and once to a column."""
+    c = bits_of(windows)
+    return windows * n + ((SCALAR_BITS - windows * (c - 2)) << (c - 2))
+
+
+def best_windows(n: int) -> int:
+    """As many as take the least time."""
+
+    def cost(windows: int) -> int:
+        buckets = additions(n, windows) - windows * n
+        return DIGIT_COST * windows * n + BUCKET_COST * buckets
+
+    return min(range(LEAST_WINDOWS, MOST_WINDOWS + 1), key=cost)
+
+
+def bin_bits(n: int, windows: int) -> int | None:
+    """b for n digits a window: bins of some 4,000 to 8,000; None where this sort has no use."""
+    c = bits_of(windows)
+    least = max(FIRST_BITS + 1, c - 1 - (MAX_BIN_BUCKETS.bit_length() - 1))
+    most = min(MAX_BIN_BITS, c - 2)
+    return min(max(n.bit_length() - 13, least), most) if n >= LEAST_DIGITS and least <= most else None
+
+
+def msm_plan(form: Form, n: int, *, windows: int | None = None, windows_a_pass: int | None = None) -> GpuPlan:
+    """The plan of least time; all windows in one pass unless told otherwise."""
+    windows = windows or best_windows(n)
     shape, small_shape = DEFAULT_SHAPES[form.degree]
     return GpuPlan(
         n=n,
-        c=c,
-        windows_a_pass=windows_a_pass or -(-SCALAR_BITS // c),
+        windows=windows,
+        windows_a_pass=windows_a_pass or windows,
         shape=shape,
         small_shape=small_shape,
         small_below=1 << 17,
         tail_threads=64,
-        bin_bits=bin_bits(n, c),
+        bin_bits=bin_bits(n, windows),
     )
 
 
 def msm_layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     """The working memory of an MSM."""
-    windows, n = plan.windows_a_pass, plan.n
-    buckets = windows * plan.buckets
-    _, row_bits = group_bits(plan.c)
+    windows, n, b = plan.windows_a_pass, plan.n, plan.bin_bits
+    buckets = max(plan.buckets(*windows_of_pass) for windows_of_pass in plan.passes)
+    _, row_bits = plan.group_bits
     digits = windows * n
     pairs = max(digits // 2, buckets) + 1
     later_pairs = max(digits // 3, buckets) + 1
     rows = 1 + digits + 2 * buckets
+    assert n + rows <= MOST_ROWS, "codes of points have 31 bits"
     parts = Layout()
     parts.add("counts", buckets)
     parts.add("extras", buckets)
     parts.add("offsets_0", buckets)
     parts.add("offsets_1", buckets)
-    parts.add("partials", -(-max(buckets, windows << (plan.bin_bits or 0)) // SCAN_TILE) + 1)
+    parts.add("partials", -(-max(buckets, windows << (b or 0)) // SCAN_TILE) + 1)
     parts.add("sizes", MSM_ROUNDS)
     parts.add("bases", MSM_ROUNDS)
     parts.add("largest", 1)
     parts.add("constants", CONSTANT_WORDS, np.uint64)
-    parts.add(
-        "bins", 1 if plan.bin_bits is None else (2 * windows << plan.bin_bits) + 1 + (windows << FIRST_BITS)
-    )
-    parts.add("starts", 1 if plan.bin_bits is None else (windows << plan.bin_bits) + 1)
+    parts.add("bins", 1 if b is None else (2 * windows << b) + 1 + (windows << FIRST_BITS))
+    parts.add("starts", 1 if b is None else (windows << b) + 1)
     parts.add("sort_scratch", 8)
     parts.add("pairs_0", pairs, np.uint64)
     parts.add("segs_0", pairs)
@@ -155,10 +192,9 @@ def msm_layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     parts.add("segs_1", later_pairs)
     parts.add("bit_codes", (windows * plan.c) << row_bits)
     parts.add("bit_lengths", windows * plan.c)
-    parts.add("out_x", (plan.windows * plan.c, form.words))
-    parts.add("out_y", (plan.windows * plan.c, form.words))
-    parts.add("pool_x", (rows, form.words))
-    parts.add("pool_y", (rows, form.words))
+    for axis in "xy":
+        parts.add(f"out_{axis}", (plan.windows * plan.c, form.words))
+        parts.add(f"pool_{axis}", (rows, form.words))
     scratch = max(prefix_rows(shape, multiprocessors, pairs) for shape in (plan.shape, plan.small_shape))
     parts.add("prefixes", (scratch, form.words))
     return parts

@@ -32,14 +32,16 @@ SCALARS: dict[str, Callable[[random.Random], int]] = {
     "edges": lambda rng: rng.choice(EDGES),
     "few distinct": lambda rng: rng.choice([3, R // 3, R // 5]),
 }
-#: Points; bits a window and a bin of the staged sort, windows a pass, where not the plan's own.
+#: Points; windows, those of a pass, bits of a bin of the staged sort, where not the plan's own.
 SHAPES: list[tuple[int, dict[str, int]]] = [
     *((n, {}) for n in (0, 1, 2, 3, 33, 257)),
-    (1000, {"c": 7}),
-    (1000, {"c": 13}),
-    (1000, {"c": 13, "bin_bits": 9}),
-    (3001, {"c": 10, "bin_bits": 8, "windows_a_pass": 9}),
-    (20_001, {"c": 12, "bin_bits": 10}),
+    (1000, {"windows": 37}),
+    (1000, {"windows": 20}),
+    (1000, {"windows": 20, "bin_bits": 9}),
+    (3001, {"windows": 26, "bin_bits": 8, "windows_a_pass": 9}),
+    (20_001, {"windows": 22, "bin_bits": 10}),
+    (20_001, {"windows": 17, "bin_bits": 13}),
+    (20_001, {"windows": 14, "bin_bits": 14, "windows_a_pass": 5}),
 ]
 
 
@@ -91,7 +93,7 @@ def test_one_point_repeated_is_doubled_everywhere(
     device: CudaDevice, form: Any, bin_bits: int | None, scalars: str
 ) -> None:
     rng, n = random.Random(2), 1000
-    made = planned(form, n, c=13, bin_bits=bin_bits)
+    made = planned(form, n, windows=20, bin_bits=bin_bits)
     check(device, form, made, [3] * n, [SCALARS[scalars](rng) for _ in range(n)])
 
 

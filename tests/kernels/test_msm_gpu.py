@@ -4,9 +4,12 @@ by accident.
 
 from __future__ import annotations
 
+import itertools
+import random
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pytest
 
 if find_spec("numba_cuda") is None:
@@ -14,6 +17,7 @@ if find_spec("numba_cuda") is None:
 
 from cuzk.kernels import (
     bucket_sort_gpu,
+    digits_gpu,
     integrate_gpu,
     msm_gpu,
     rounds_gpu,
@@ -23,8 +27,19 @@ from cuzk.kernels import (
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
-from cuzk.kernels.sum_schedule import DEFAULT_SHAPES, MAX_WINDOW, MIN_WINDOW, best_window
+from cuzk.kernels.sum_schedule import (
+    DEFAULT_SHAPES,
+    LEAST_WINDOWS,
+    MOST_WINDOWS,
+    SCALAR_BITS,
+    additions,
+    best_windows,
+    bin_bits,
+    msm_layout,
+    msm_plan,
+)
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
+from cuzk.kernels.xyzz import EMPTY
 
 H200 = (9, 0)
 LISTS = [
@@ -33,9 +48,9 @@ LISTS = [
     rounds_gpu.place_pairs,
     rounds_gpu.next_list,
     rounds_gpu.neighbours,
+    digits_gpu.make_digits,
     bucket_sort_gpu.count_digits,
     bucket_sort_gpu.scatter_digits,
-    staged_sort_gpu.make_digits,
     staged_sort_gpu.count_bins,
     staged_sort_gpu.spread_digits,
     staged_sort_gpu.spread_entries,
@@ -81,21 +96,85 @@ def test_other_kernels_of_points_spill_no_more_than_they_do_today(kernel: Any, s
     assert "f64" not in compiled.ptx
 
 
-@pytest.mark.parametrize("c", range(MIN_WINDOW, MAX_WINDOW + 1))
-def test_digits_of_every_window_size_hold_number_and_sign(c: int) -> None:
+EVERY_NUMBER_OF_WINDOWS = range(LEAST_WINDOWS, MOST_WINDOWS + 1)
+
+
+@pytest.mark.parametrize("windows", EVERY_NUMBER_OF_WINDOWS)
+def test_windows_hold_the_bits_of_a_scalar_exactly(windows: int) -> None:
+    plan = msm_plan(FQ_GPU, 1, windows=windows)
+    bits = [plan.start(w + 1) - plan.start(w) for w in range(windows)]
+    assert sum(bits) == SCALAR_BITS and set(bits) <= {plan.c, plan.c - 1}
+    assert bits == sorted(bits, reverse=True) and bits.count(plan.c) == plan.wide
+    for first, end in itertools.combinations(range(windows + 1), 2):
+        assert plan.buckets(first, end) == sum(1 << (k - 1) for k in bits[first:end])
+        assert plan.wide_of(first, end) == bits[first:end].count(plan.c)
+    assert additions(5, windows) == 5 * windows + plan.buckets(0, windows)
+    h, row_bits = plan.group_bits
+    assert h >= 1 and row_bits == plan.c - 1 - h and bits[-1] - 1 - h >= h
+
+
+@pytest.mark.parametrize("windows", EVERY_NUMBER_OF_WINDOWS)
+def test_digits_of_every_window_size_hold_number_and_sign(windows: int) -> None:
     """The top digit, which has no half added, stays within the buckets for the largest numbers of either
     sign.
     """
-    windows = -(-FR.bits // c)
+    plan = msm_plan(FQ_GPU, 1, windows=windows)
     halves, less, middle = (
         sum(int(word) << (64 * i) for i, word in enumerate(row))
-        for row in bucket_sort_gpu.digit_constants(c, windows).reshape(3, 4)
+        for row in digits_gpu.digit_constants(plan).reshape(3, 4)
     )
+    assert halves == sum(1 << (plan.start(w + 1) - 1) for w in range(windows - 1))
     assert middle == FR.p // 2 and (halves - less) % (1 << 256) == FR.p
     for number in (FR.p // 2, -(FR.p // 2)):
-        top = (number + halves) >> (c * (windows - 1))
-        assert abs(top) <= 1 << (c - 1)
+        top = (number + halves) >> plan.start(windows - 1)
+        assert abs(top) <= plan.buckets(windows - 1, windows)
 
 
-def test_the_window_of_least_additions_grows_with_the_number_of_points() -> None:
-    assert [best_window(1 << k) for k in (16, 18, 20, 22, 24, 26, 27)] == [13, 15, 17, 17, 20, 22, 22]
+@pytest.mark.parametrize("windows", EVERY_NUMBER_OF_WINDOWS)
+def test_the_fold_adds_each_bit_sum_where_its_window_has_it(windows: int) -> None:
+    """With T[w][t] = sum of the digits whose j has bit t, and of all digits for t = c - 1."""
+    plan = msm_plan(FQ_GPU, 1, windows=windows)
+    rng, total = random.Random(windows), 0
+    values = np.zeros(windows * plan.c, object)
+    for w in range(windows):
+        bits = plan.start(w + 1) - plan.start(w)
+        j = rng.randrange(1 << (bits - 1))
+        values[w * plan.c + plan.c - 1] = 1
+        for t in range(bits - 1):
+            values[w * plan.c + t] = j >> t & 1
+        total += (j + 1) << plan.start(w)
+    codes = msm_gpu.fold_codes(plan)
+    named = [
+        (position, code >> 1) for row in codes for position, code in enumerate(row.tolist()) if code != EMPTY
+    ]
+    assert sum(int(values[row]) << position for position, row in named) == total
+
+
+def test_fewer_and_wider_windows_suit_more_points() -> None:
+    plans = [msm_plan(FQ_GPU, 1 << k) for k in (16, 18, 20, 22, 24, 26, 27)]
+    assert [best_windows(plan.n) for plan in plans] == [plan.windows for plan in plans]
+    assert [plan.windows for plan in plans] == [19, 17, 15, 14, 12, 11, 11]
+    assert [plan.c for plan in plans] == [14, 15, 17, 19, 22, 24, 24]
+
+
+@pytest.mark.parametrize(
+    "n", [1 << 19, (1 << 22) + 1, 1 << 24, (1 << 26) - 1, 1 << 26, (1 << 27) - 1, 1 << 27]
+)
+def test_uniform_digits_fit_the_bins_of_the_staged_sort(n: int) -> None:
+    """A bin's digits in shared memory, six standard deviations above the mean; and its buckets' counts."""
+    plan = msm_plan(FQ_GPU, n)
+    b = bin_bits(n, plan.windows)
+    assert b is not None and b == plan.bin_bits
+    mean = n / (1 << b)
+    assert mean + 6 * mean**0.5 <= staged_sort_gpu.CAPACITY
+    assert b <= plan.c - 2 and 1 << (plan.c - 1 - b) <= staged_sort_gpu.MAX_BIN_BUCKETS
+    assert staged_sort_gpu.histogram_bytes(b) <= 64 << 10, "what every card of capability 7.5 or later has"
+
+
+def test_two_to_the_27_points_fit_a_card_of_139_gib_beside_parameters_of_47_gb_and_three_vectors() -> None:
+    n = 1 << 27
+    plan = msm_plan(FQ_GPU, n, windows_a_pass=4)
+    assert plan.passes == [(0, 4), (4, 8), (8, 11)]
+    assert msm_layout(FQ_GPU, plan, 132).nbytes + 47e9 + 3 * 32 * n < 0.9 * (139 << 30)
+    assert msm_layout(FQ_GPU, msm_plan(FQ_GPU, n, windows_a_pass=3), 132).nbytes < 50e9
+    assert msm_layout(FQ_GPU, msm_plan(FQ_GPU, n, windows_a_pass=1), 132).nbytes < 18e9
