@@ -12,12 +12,13 @@ from cuzk.errors import ParameterError
 from cuzk.events import Notice, OnEvent, ignore, stage
 from cuzk.groth16.checked import CheckedFiles
 from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
-from cuzk.groth16.generate import Trapdoors, generate
+from cuzk.groth16.generate import generate
 from cuzk.groth16.locate import development_folder, find_parameters, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
 from cuzk.groth16.parameters import SECTIONS, PointCounts, open_parameters
 from cuzk.groth16.point_rows import PointRows, slices
 from cuzk.groth16.qap import point_counts
+from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.writer import prepare_folder
 from cuzk.kernels.device.choose import Choice, choose, choose_device
 from cuzk.sector.shape import shape_of

@@ -5,7 +5,8 @@ Table      row d*W + w = d * 2^(c*w) * G + O_w; behind its W * 2^c rows the doub
            in all. Rows of digits 2^j to 2^(j+1) - 1 are those of smaller digits plus doubling j of their
            window: one launch a level, c of them.
 Batch      up to `most` scalars at once: one kernel makes the pairs of all rounds, W - 1 rounds of
-           `pair_add_gpu` add them up in place, one kernel encodes the sums as the file wants them.
+           `pair_add_gpu` add them up in place, one kernel encodes the sums as the file wants them, or puts
+           them where a prover on the card will find them.
 Cost       16 windows: 15 additions a scalar, 5 ns in G1; the copy to the host takes 2 ns.
 Twin       `fixed_base` on the CPU, `curve.multiply`.
 """
@@ -27,12 +28,13 @@ from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray, PinnedArray
-from cuzk.kernels.field import any_lane, from_mont, is_zero, load
+from cuzk.kernels.field import any_lane, from_mont, is_zero, load, store
 from cuzk.kernels.field_memory import store_encoded
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fixed_base import best_window, doublings_of, offsets_of, windows_of
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.points import encoded_bytes, rows_of_points
+from cuzk.kernels.points_gpu import GpuPoints, row_of
 from cuzk.kernels.sum_schedule import DEFAULT_SHAPES, Form, prefix_rows
 from cuzk.kernels.workspace_gpu import Layout
 from cuzk.kernels.xyzz import curve_of
@@ -100,11 +102,33 @@ def encode_kernel(form: Form) -> CudaKernel:
     return encode_points
 
 
+@cache
+def place_kernel(form: Form) -> CudaKernel:
+    """Point i < count to row `row_of(first + i)` of the points; identities[0] := 1 if one is (0, 0)."""
+
+    @cuda_jit(
+        _U32, _U32, types.int64, types.int64, types.int64, types.int64, types.int64, _U32, _U32, _U32,
+        launch_bounds=(THREADS,),
+    )  # fmt: skip
+    def place_points(x, y, first, count, low, middle, high, points_x, points_y, identities):  # type: ignore[no-untyped-def]
+        i = np.int64(cuda.blockIdx.x) * THREADS + cuda.threadIdx.x
+        if i < count:
+            row = row_of(first + i, low, middle, high)
+            y_mont = load(form, y, i)
+            if any_lane(is_zero(y_mont)):
+                identities[0] = np.uint32(1)
+            store(form, points_x, row, load(form, x, i))
+            store(form, points_y, row, y_mont)
+
+    return place_points
+
+
 def kernels_of_multiples() -> list[CudaKernel]:
     """All that `GpuFixedBase` launches, longest to compile first."""
     forms = (FQ2_GPU, FQ_GPU)
     additions = [pair_add_kernel(form, DEFAULT_SHAPES[form.degree][0]) for form in forms]
-    return [*additions, *(encode_kernel(form) for form in forms), table_pairs, digit_pairs]
+    ends = [kernel(form) for kernel in (encode_kernel, place_kernel) for form in forms]
+    return [*additions, *ends, table_pairs, digit_pairs]
 
 
 class GpuFixedBase:
@@ -200,31 +224,54 @@ class GpuFixedBase:
         scalars  (n, 4) uint64, canonical, none of them 0, n at most `most`
         """
         count, at, device = len(scalars), self._at, self.device
-        assert count <= self._most, (count, self._most)
-        blocks = -(-count // THREADS)
-        device.upload(np.ascontiguousarray(scalars), into=at["scalars"].rows(0, count))
-        device.upload(np.array([count], np.uint32), into=at["sizes"].rows(self.bits, self.bits + 1))
-        device.clear(at["identities"])
-        self.mark("upload")
+        self._add_up(scalars)
         device.launch(
-            digit_pairs, blocks, THREADS,
-            at["scalars"], count, self._windows, self.bits, self._points, self._most, at["pairs"],
-        )  # fmt: skip
-        self.mark("digits")
-        for additions in self._rounds:
-            additions.run(device.stream)
-        self.mark("additions")
-        device.launch(
-            encode_kernel(self.form), blocks, THREADS,
+            encode_kernel(self.form), -(-count // THREADS), THREADS,
             at["sums_x"], at["sums_y"], count, at["encoded"], at["identities"],
         )  # fmt: skip
         self.mark("encode")
         self._pinned.reverse()
         device.download(at["encoded"], into=self._pinned[0])
         self.mark("download")
-        identities = device.download(at["identities"])  # complete on return, and with it the copy before
-        assert not identities[0], f"one of {count} scalars is 0"
+        self._require_no_identity(count)  # complete on return, and with it the copy before
         return self._pinned[0].array[:count]
+
+    def put(
+        self, scalars: NDArray[np.uint64], points: GpuPoints, first: int, order: tuple[int, int, int]
+    ) -> None:
+        """Points first, first + 1, ... := scalars[i] * G, in the rows that `points_gpu.row_of` gives them.
+
+        scalars  as for `encoded`
+        order    log2 of the digits in which the rows are reversed
+        """
+        count, at = len(scalars), self._at
+        self._add_up(scalars)
+        self.device.launch(
+            place_kernel(self.form), -(-count // THREADS), THREADS,
+            at["sums_x"], at["sums_y"], first, count, *order, points.x, points.y, at["identities"],
+        )  # fmt: skip
+        self._require_no_identity(count)
+
+    def _add_up(self, scalars: NDArray[np.uint64]) -> None:
+        """Submit the sums of all rows of the table that the scalars name."""
+        count, at, device = len(scalars), self._at, self.device
+        assert count <= self._most, (count, self._most)
+        device.upload(np.ascontiguousarray(scalars), into=at["scalars"].rows(0, count))
+        device.upload(np.array([count], np.uint32), into=at["sizes"].rows(self.bits, self.bits + 1))
+        device.clear(at["identities"])
+        self.mark("upload")
+        device.launch(
+            digit_pairs, -(-count // THREADS), THREADS,
+            at["scalars"], count, self._windows, self.bits, self._points, self._most, at["pairs"],
+        )  # fmt: skip
+        self.mark("digits")
+        for additions in self._rounds:
+            additions.run(device.stream)
+        self.mark("additions")
+
+    def _require_no_identity(self, count: int) -> None:
+        identities = self.device.download(self._at["identities"])
+        assert not identities[0], f"one of {count} scalars is 0"
 
     def close(self) -> None:
         """Give back the memory; encodings that were handed out end with it."""

@@ -18,12 +18,14 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.errors import ResourceError
-from cuzk.groth16.generate import Trapdoors, generate
+from cuzk.groth16.generate import generate
+from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.fixed_base import FixedBase
 from cuzk.kernels.fixed_base_gpu import GpuFixedBase
 from cuzk.kernels.modulus import FR
+from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, decode_to_gpu, row_of
 from cuzk.kernels.xyzz import curve_of
 from cuzk.parameters import generate_parameters
 from tests.gpu.known_points import GROUPS
@@ -135,3 +137,24 @@ def test_parameters_of_2_kib_are_upstreams(
     assert hashlib.sha256(whole).hexdigest() == known["params_2k"]["params_sha256"]
     assert hashlib.sha256(vk.read_bytes()).hexdigest() == known["params_2k"]["vk_sha256"]
     path.unlink()
+
+
+@pytest.mark.parametrize("form", GROUPS)
+@pytest.mark.parametrize(("n", "order"), [(129, NATURAL_ORDER), (64, (2, 3, 1)), (63, (1, 5, 0))])
+def test_multiples_put_on_the_card_are_what_their_encodings_decode_to(
+    device: CudaDevice, form: Any, n: int, order: tuple[int, int, int]
+) -> None:
+    scalars = random_scalars(n)
+    with multiples(device, form, n, 50) as base:
+        parts = [scalars[first : first + 50] for first in range(0, n, 50)]
+        encoded = np.concatenate([base.encoded(part).copy() for part in parts])
+        points = GpuPoints(device, form, 64 if order != NATURAL_ORDER else n)
+        for number, part in enumerate(parts):
+            base.put(part, points, 50 * number, order)
+    want = decode_to_gpu(device, form, encoded)
+    assert isinstance(want, GpuPoints)
+    rows = [row_of(i, *order) for i in range(n)] if order != NATURAL_ORDER else list(range(n))
+    for got_axis, want_axis in ((points.x, want.x), (points.y, want.y)):
+        assert np.array_equal(device.download(got_axis)[rows], device.download(want_axis))
+    points.close()
+    want.close()

@@ -16,9 +16,10 @@ from cuzk.errors import ResourceError, UsageError
 from cuzk.events import Event, OnEvent, StageAdvanced, StageStarted, ignore
 from cuzk.groth16 import writer as writer_module
 from cuzk.groth16.files import file_digest
-from cuzk.groth16.generate import Trapdoors, generate
+from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import open_parameters
 from cuzk.groth16.qap import point_counts
+from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
 

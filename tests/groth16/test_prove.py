@@ -16,11 +16,12 @@ from cuzk.circuit.rows import evaluate_rows
 from cuzk.circuit.witness import Assignment, assign
 from cuzk.errors import ProofError
 from cuzk.events import Event
-from cuzk.groth16.generate import Trapdoors, generate
+from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import open_parameters
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.target_cpu import CpuTarget
+from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty

@@ -11,15 +11,22 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
-from cuzk.kernels.fixed_base_gpu import digit_pairs, encode_kernel, table_pairs
+from cuzk.kernels.fixed_base_gpu import digit_pairs, encode_kernel, place_kernel, table_pairs
 
 H200 = (9, 0)
 
 
 @pytest.mark.parametrize(
     ("kernel", "registers"),
-    [(table_pairs, 32), (digit_pairs, 32), (encode_kernel(FQ_GPU), 96), (encode_kernel(FQ2_GPU), 128)],
-    ids=["table", "digits", "encode G1", "encode G2"],
+    [
+        (table_pairs, 32),
+        (digit_pairs, 32),
+        (encode_kernel(FQ_GPU), 96),
+        (encode_kernel(FQ2_GPU), 128),
+        (place_kernel(FQ_GPU), 64),
+        (place_kernel(FQ2_GPU), 64),
+    ],
+    ids=["table", "digits", "encode G1", "encode G2", "place G1", "place G2"],
 )
 def test_kernels_keep_their_values_in_registers_and_are_integer_code(kernel: Any, registers: int) -> None:
     compiled = kernel.compile(H200)
