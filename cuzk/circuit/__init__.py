@@ -9,6 +9,7 @@ Read in this order:
     insertion, merkle_path, label    gadgets: what builders call
     porep                            the circuit of one PoRep partition, and its free values
     tables                           templates as the flat arrays of `kernels.instances`
+    waves                            which instances can be filled at a time
     witness, rows, digest            all values, A.z and B.z and the transpose, what pins a circuit down
 
 Words: a *template* is a gadget's rows over *slots*; an *instance* puts it at a row and a variable, over

@@ -77,16 +77,18 @@ def assign(device: CpuDevice, circuit: Circuit, free: FreeValues) -> Assignment:
 
 def place_free(circuit: Circuit, free: FreeValues, assignment: Assignment) -> None:
     """Puts the free values where the circuit allocated them."""
-    numbers = np.zeros(len(assignment.values), dtype=np.bool_)
-    bits = np.zeros(circuit.num_aux, dtype=np.bool_)
-    for number, template in enumerate(circuit.templates):
-        if template.witness.kind != FREE:
-            continue
-        which = circuit.instances_of(number)
-        free_bits = np.flatnonzero(template.aux_is_bit)
-        own = circuit.instances.table[which]
-        bits[own["first_aux"][:, None] + free_bits] = True
-        numbers[own["first_value"][:, None] + np.arange(len(template.full))] = True
-    assert (numbers.sum(), bits.sum()) == (len(free.numbers), len(free.bits)), circuit.name
+    numbers, bits = free_places(circuit)
+    assert (len(numbers), len(bits)) == (len(free.numbers), len(free.bits)), circuit.name
     assignment.values[numbers] = np.ascontiguousarray(free.numbers).view(np.uint64).reshape(-1, 4)
     assignment.bits[bits] = free.bits
+
+
+def free_places(circuit: Circuit) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Where free numbers are in `Assignment.values` and free bits in its `bits`: ascending, as given."""
+    table, kinds = circuit.instances.table, [template.witness.kind for template in circuit.templates]
+    numbers, bits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for own in table[np.array(kinds)[table["template"]] == FREE]:
+        template = circuit.templates[own["template"]]
+        numbers.append(own["first_value"] + np.arange(len(template.full)))
+        bits.append(own["first_aux"] + np.flatnonzero(template.aux_is_bit))
+    return np.concatenate(numbers).astype(np.uint32), np.concatenate(bits).astype(np.uint32)

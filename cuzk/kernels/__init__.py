@@ -29,7 +29,10 @@ and for a GPU, importable where numba-cuda is:
     integrate_gpu, workspace_gpu,
     msm_gpu, selected_sum_gpu            sums of points
     points_gpu, subset_sums_gpu,
-    fixed_base_gpu, proof_kernels_gpu    encodings, checks and multiples; what a task compiles ahead
+    fixed_base_gpu                       encodings, checks and multiples
+    instances_gpu, witness_gpu,
+    template_rows_gpu, selection_gpu     a circuit's tables, variables, rows, and scalars for the sums
+    proof_kernels_gpu                    what a task compiles ahead
 
 Words: a *form* says how elements are held (field, lanes, layout) and is an argument of kernels; a *row* of an
 array is one element or point; a *code* names a point row with a sign; a *twin* or *textbook* function is the

@@ -23,6 +23,7 @@ BLOCK_BITS = 512
 BLOCK_WORDS, STATE_WORDS = 16, 8
 PATTERN_BITS = 32 * (BLOCK_WORDS + STATE_WORDS)
 ROUNDS = 64
+W_WORDS = ROUNDS + STATE_WORDS
 VARIABLE = 2
 
 SCHEDULE_OPERATIONS, ROUND_OPERATIONS = 5, 9
@@ -75,7 +76,7 @@ def two_rotations(x, first, second):
 def trace_block(w, trace):
     """The traced words of one compression.
 
-    w      (72,) uint32: the message, room for the schedule, the state
+    w      (W_WORDS,) uint32: the message, room for the schedule, the state
     trace  (TRACE_WORDS,) uint64
     """
     at = 0

@@ -12,7 +12,7 @@ from cuzk.kernels.jit import jit
 from cuzk.kernels.packing import fill_bits, pack_bits
 from cuzk.kernels.poseidon import LARGEST_WIDTH
 from cuzk.kernels.poseidon_witness import fill_poseidon
-from cuzk.kernels.sha256 import PATTERN_BITS, ROUNDS, STATE_WORDS, TRACE_WORDS, fill_sha256_block
+from cuzk.kernels.sha256 import PATTERN_BITS, TRACE_WORDS, W_WORDS, fill_sha256_block
 from cuzk.kernels.steps import fill_steps
 from cuzk.kernels.team import member
 
@@ -72,7 +72,7 @@ def fill_instances(templates, instances, begin, end, variables):
     """Fills instances begin..end-1 in their order."""
     scratch = Scratch(
         np.empty(PATTERN_BITS, dtype=np.uint8),
-        np.empty(ROUNDS + STATE_WORDS, dtype=np.uint32),
+        np.empty(W_WORDS, dtype=np.uint32),
         np.empty(TRACE_WORDS, dtype=np.uint64),
         np.empty((LARGEST_WIDTH, 4), dtype=np.uint64),
         np.empty((LARGEST_WIDTH, 4), dtype=np.uint64),

@@ -1,0 +1,139 @@
+"""Synthesis on a GPU, over a stand-in driver whose kernels are the CPU's code: waves, rows, scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+if find_spec("numba_cuda") is None:
+    pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
+
+from cuzk.circuit.builder import Circuit, CircuitBuilder
+from cuzk.circuit.merkle_path import merkle_path, sha256_node
+from cuzk.circuit.numbers import free_numbers, inputize
+from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.poseidon import poseidon
+from cuzk.circuit.rows import evaluate_side, unsatisfied_row
+from cuzk.circuit.witness import Assignment, FreeValues, assign
+from cuzk.errors import ResourceError
+from cuzk.groth16.query import selections
+from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
+from cuzk.kernels.cuda_jit import CudaKernel
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.modulus import FR
+from cuzk.sector.c1 import read_c1
+from tests.circuit.plain import free
+from tests.groth16.played_circuit import EFFECTS
+from tests.kernels.fake_cuda import FakeDriver, card
+from tests.sector.documents import POREP
+from tests.toy_circuit import toy_circuit, toy_values
+
+HOST = CpuDevice(threads=2)
+
+
+def toy() -> tuple[Circuit, FreeValues]:
+    return toy_circuit(), toy_values(1, 2)
+
+
+def paths() -> tuple[Circuit, FreeValues]:
+    """One level of each kind of hash. The roots are not what the leaves hash to."""
+    builder = CircuitBuilder("path")
+    leaf, root = free_numbers(builder, 2)
+    inputize(builder, root)
+    for arity, hash_ in ((2, sha256_node), (8, poseidon)):
+        builder.begin_strand()
+        with builder.section(f"path of {arity}"):
+            merkle_path(builder, leaf, root, [arity], hash_)
+    random = Random(1)
+    numbers = [FR.p - 1, 7, *(random.randrange(FR.p) for _ in range(8))]
+    return builder.circuit(), free(numbers, [1, 0, 1, 1])
+
+
+def sector() -> tuple[Circuit, FreeValues]:
+    c1 = read_c1(POREP / "2k-random.json")
+    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+    return porep_circuit(c1.shape), free_values(c1.shape, public, c1.partitions[0])
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    driver = FakeDriver(card(memory_bytes=2 << 30))
+    driver.effects = dict(EFFECTS)
+    monkeypatch.setattr(CudaKernel, "cubin", lambda self, capability: b"code")
+    return driver
+
+
+@pytest.fixture
+def device(driver: FakeDriver) -> Iterator[CudaDevice]:
+    with CudaDevice("cuda:0", api=driver) as device:
+        yield device
+    assert driver.held == {}
+
+
+@pytest.mark.parametrize("made", [toy, paths, sector])
+def test_variables_rows_and_scalars_are_those_of_the_cpu(made: Any, device: CudaDevice) -> None:
+    circuit, values = made()
+    expected = assign(HOST, circuit, values)
+    synthesis = DeviceSynthesis(device, circuit)
+    for _ in range(2):  # nothing is left of the partition before
+        synthesis.assign(values)
+        assert np.array_equal(device.download(synthesis.bits), expected.bits)
+        assert np.array_equal(device.download(synthesis.values), expected.values)
+    m = circuit.num_constraints + 9
+    with device.allocate((m, 4), np.uint64) as out:
+        for side in range(3):
+            synthesis.rows(side, out)
+            found = device.download(out)
+            assert np.array_equal(found[:-9], evaluate_side(HOST, circuit, expected, side))
+            assert not found[-9:].any()
+    for selection in (selections(circuit).l, selections(circuit).a, selections(circuit).b):
+        scalars, query = SectionScalars(synthesis, selection), selection.query(expected)
+        scalars.take()
+        assert np.array_equal(device.download(scalars.bits), query.bits)
+        assert np.array_equal(scalars.full_index, query.full_index)
+        assert np.array_equal(device.download(scalars.full_scalars), query.full_scalars)
+        scalars.close()
+    synthesis.close()
+    assert device.memory.used_bytes == 0
+
+
+def test_an_unsatisfied_row_is_named(device: CudaDevice) -> None:
+    circuit, values = paths()
+    synthesis = DeviceSynthesis(device, circuit)
+    synthesis.assign(values)
+    assert synthesis.unsatisfied_row() == (45384, "path of 2, root")
+    bits = device.download(synthesis.bits)
+    for place in (0, 20_000, 45_000):
+        flipped = bits.copy()
+        flipped[circuit.instances.table["first_aux"][2] + place] ^= 1
+        device.upload(flipped, into=synthesis.bits)
+        assignment = Assignment(
+            values=device.download(synthesis.values), bits=flipped, num_inputs=circuit.num_inputs
+        )
+        sides = [evaluate_side(HOST, circuit, assignment, side) for side in range(3)]
+        expected = unsatisfied_row(HOST, circuit, *sides)
+        assert expected is not None and expected[0] < 45384
+        assert synthesis.unsatisfied_row() == expected
+    synthesis.close()
+
+
+def test_rows_that_hold_are_told_so(device: CudaDevice) -> None:
+    circuit, values = toy()
+    synthesis = DeviceSynthesis(device, circuit)
+    synthesis.assign(values)
+    assert synthesis.unsatisfied_row() is None
+    synthesis.close()
+
+
+@pytest.mark.parametrize("at", range(1, 19, 3))
+def test_memory_that_ends_midway_goes_back(at: int, driver: FakeDriver, device: CudaDevice) -> None:
+    driver.fail("cuMemAlloc", "OUT_OF_MEMORY", at=at)
+    circuit, _ = toy()
+    with pytest.raises(ResourceError):
+        SectionScalars(DeviceSynthesis(device, circuit), selections(circuit).b)
