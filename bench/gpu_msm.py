@@ -34,10 +34,10 @@ from cuzk.kernels.modulus import FQ, FR
 from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
 from cuzk.kernels.pair_add_gpu import SIGN, pair_add_kernel
 from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
+from cuzk.kernels.sum_plan import msm_plan
 from cuzk.kernels.sum_schedule import (
     DEFAULT_SHAPES,
     PairShape,
-    msm_plan,
     prefix_rows,
     selected_layout,
     selected_plan,

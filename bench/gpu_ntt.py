@@ -33,9 +33,9 @@ from cuzk.kernels.modulus import FR, FR_GENERATOR
 from cuzk.kernels.ntt import Transform, intt, to_coset, transform
 from cuzk.kernels.ntt import quotient as quotient_on_cpu
 from cuzk.kernels.ntt_cpu import Words
-from cuzk.kernels.ntt_gpu import NttPlan, QuotientKinds, pass_shapes, quotient
+from cuzk.kernels.ntt_gpu import NttPlan, quotient
 from cuzk.kernels.ntt_gpu_kernels import pass_kernel
-from cuzk.kernels.ntt_schedule import PassShape, Schedule
+from cuzk.kernels.ntt_schedule import PassShape, QuotientKinds, Schedule, pass_shapes
 
 R = FR.p
 SHIFT_BACK = pow(FR_GENERATOR, -1, R)

@@ -23,7 +23,7 @@ from cuzk.groth16.parameters import ParameterFile, open_parameters
 from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
 from cuzk.groth16.prove import Randomizers
 from cuzk.groth16.prove import prove as prove_partition
-from cuzk.groth16.qap import point_counts
+from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.target import Target
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.verify import Verifier
@@ -123,7 +123,7 @@ def prove(
         with stage(on_event, "circuit"):
             circuit = porep_circuit(c1.shape)
             parameters.require(point_counts(circuit))
-        target.opened()
+        target.opened(full_counts(circuit))
         proofs = [
             _prove_one(target, c1, k, circuit, parameters, insecure_rs, _labelled(on_event, k, chosen))
             for k in chosen

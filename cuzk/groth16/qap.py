@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from cuzk.circuit.builder import Circuit
-from cuzk.groth16.parameters import PointCounts
+from cuzk.groth16.parameters import PointCounts, SectionName
 from cuzk.kernels.modulus import FR_TWO_ADICITY
 
 
@@ -27,4 +28,31 @@ def point_counts(circuit: Circuit) -> PointCounts:
         l=circuit.num_aux,
         a=circuit.num_inputs + int(np.count_nonzero(circuit.a_aux_density)),
         b=int(np.count_nonzero(circuit.occurs(1))),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullCounts:
+    """How many points of a section meet full scalars, all others bits; `b` serves both groups."""
+
+    l: int  # noqa: E741  the format's own name
+    a: int
+    b: int
+
+    def of(self, section: SectionName) -> int:
+        return {"h": 0, "l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
+
+
+NO_FULL = FullCounts(l=0, a=0, b=0)
+
+
+@lru_cache(maxsize=2)
+def full_counts(circuit: Circuit) -> FullCounts:
+    """Of a circuit's sections; inputs count as full."""
+    inputs, full = circuit.num_inputs, circuit.full_aux
+    in_b = circuit.occurs(1)
+    return FullCounts(
+        l=len(full),
+        a=inputs + int(np.count_nonzero(circuit.a_aux_density[full])),
+        b=int(np.count_nonzero(in_b[:inputs])) + int(np.count_nonzero(in_b[inputs:][full])),
     )

@@ -16,6 +16,7 @@ from cuzk.errors import ParameterError
 from cuzk.events import Progress
 from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import ParameterFile, SectionName
+from cuzk.groth16.qap import FullCounts
 from cuzk.groth16.verifying_key import NEXT
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import Vector
@@ -65,7 +66,7 @@ class Target(Protocol):
     def prepare(self) -> None:
         """Begin what needs no witness; returns at once."""
 
-    def opened(self) -> None:
+    def opened(self, full: FullCounts) -> None:
         """Wait until it is certain that the device can be had and has the memory of a proof; else raise."""
 
     def row_vectors(self, m: int) -> tuple[Vector, Vector]:

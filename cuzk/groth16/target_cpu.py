@@ -14,6 +14,7 @@ from cuzk.events import Progress
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import ParameterFile, SectionName
 from cuzk.groth16.point_rows import PointRows, slices
+from cuzk.groth16.qap import FullCounts
 from cuzk.groth16.target import Pending, Query, group_point
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.fr_vector import Vector
@@ -44,7 +45,7 @@ class CpuTarget:
         """Touch the memory of rows and transforms: three vectors of the domain."""
         self._points.arena.touch_ahead(3 * (self._counts.h + 1) * 4)
 
-    def opened(self) -> None:
+    def opened(self, full: FullCounts) -> None:
         """There is nothing to wait for."""
 
     def row_vectors(self, m: int) -> tuple[Vector, Vector]:

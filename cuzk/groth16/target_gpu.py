@@ -4,13 +4,11 @@
 2 sums      over L, A, B: bits and full scalars go up, the card adds while the CPU evaluates the rows
 3 quotient  the values of A and B, from pinned memory; the coefficients stay on the card
 4 sum of h  where they are
-Memory      points 96 bytes in G1, 192 in G2; three vectors of the domain; working memory of each sum, kept:
-            recorded launches hold its addresses. The sum of h takes as many windows at a time as are free.
+Memory      as `card_plan` has it. Working memory of each sum is kept: recorded launches hold its addresses
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -20,62 +18,27 @@ from typing import Any
 
 import numpy as np
 
-from cuzk.errors import ResourceError
 from cuzk.events import Progress
+from cuzk.groth16.card_plan import CardFacts, CardPlan, form_of
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
-from cuzk.groth16.parameters import SECTIONS, ParameterFile, PointCounts, SectionName
+from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
+from cuzk.groth16.qap import NO_FULL, FullCounts
 from cuzk.groth16.target import Pending, Query, bad_point, group_point, require_subgroup
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.device.cuda_memory import DeviceArray
-from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
+from cuzk.kernels.field_type import FQ_GPU
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
 from cuzk.kernels.ntt_gpu import NttPlan, quotient
 from cuzk.kernels.points import BadPoint
-from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, decode_to_gpu, gathered, points_bytes
+from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, decode_to_gpu, gathered
 from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
 from cuzk.kernels.subset_sums_gpu import random_subset_sums
-from cuzk.kernels.sum_schedule import Form, msm_plan, selected_layout, selected_plan
+from cuzk.kernels.sum_plan import msm_plan
+from cuzk.kernels.sum_schedule import Form, selected_layout, selected_plan
 from cuzk.kernels.xyzz import curve_of
-from cuzk.units import format_size
-
-_SCALAR_BYTES = 32
-_TABLES_BYTES = 256 << 20  # of transforms at 2^27, measured; less below
-
-
-def form_of(section: SectionName) -> Form:
-    return FQ2_GPU if section == "b_g2" else FQ_GPU
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardPlan:
-    """Bytes on the card by purpose; `sums` with the fewest windows at a time, so it is the least."""
-
-    points: int
-    transforms: int
-    sums: int
-
-    @classmethod
-    def of(cls, device: CudaDevice, counts: PointCounts) -> CardPlan:
-        m = counts.h + 1
-        sums = workspace_bytes(device, FQ_GPU, msm_plan(FQ_GPU, counts.h, windows_a_pass=1))
-        for section, _ in SECTIONS[1:]:
-            sums += _selected_bytes(device, form_of(section), counts.of(section))
-        return cls(
-            points=sum(points_bytes(form_of(name), counts.of(name)) for name, _ in SECTIONS),
-            transforms=3 * _SCALAR_BYTES * m + _TABLES_BYTES,
-            sums=sums,
-        )
-
-    @property
-    def least(self) -> int:
-        return self.points + self.transforms + self.sums
-
-    def __str__(self) -> str:
-        parts = ("points", "transforms", "sums")
-        return ", ".join(f"{name} {format_size(getattr(self, name))}" for name in parts)
 
 
 def digits_of(transforms: NttPlan) -> tuple[int, int, int]:
@@ -100,7 +63,7 @@ class MostlyBits:
         )
         self._full_index = np.empty(0, np.uint32)
         self._full: GpuMsm | None = None
-        self._held: list[Any] = []  # what the sum over full scalars works on
+        self._held: list[Any] = []  # the sum over full scalars, and what it works on
         self._scalars = device.allocate(0, np.uint64)
 
     def begin(self, query: Query) -> None:
@@ -122,12 +85,12 @@ class MostlyBits:
             return self._full
         for held in self._held:
             held.close()
-        device, plan = self._device, msm_plan(self._form, len(index))
+        device, plan = self._device, msm_plan(self._form, len(index), self._device.card)
         points = gathered(device, self._points, index)
         workspace = device.allocate(workspace_bytes(device, self._form, plan), np.uint8)
         self._scalars = device.allocate((len(index), 4), np.uint64)
         self._full = GpuMsm(device, self._form, points.x, points.y, plan, workspace)
-        self._held = [points, workspace, self._scalars]
+        self._held = [self._full, points, workspace, self._scalars]
         self._full_index = index
         return self._full
 
@@ -153,10 +116,11 @@ class GpuTarget:
         self._counts = parameters.counts
         self._unchecked = {name for name, _ in SECTIONS} if check_subgroup else set()
         self._check_subgroup = check_subgroup
-        self._opened: Future[CudaDevice] = Future()
+        self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
         self._loaded: Future[None] = Future()
         self._loader: threading.Thread | None = None
         self._over_h: GpuMsm | None = None
+        self._plan: CardPlan | None = None
 
     def require_memory(self) -> None:
         if self._loader is None:  # later it is there
@@ -168,12 +132,18 @@ class GpuTarget:
             self._loader = threading.Thread(target=self._open_and_load, name="cuzk loader")
             self._loader.start()
 
-    def opened(self) -> None:
-        self._opened.result()
+    def opened(self, full: FullCounts) -> None:
+        if self._plan is None:
+            self._plan = self._required(self._opened.result()[1], full)
+
+    def _required(self, facts: CardFacts, full: FullCounts) -> CardPlan:
+        plan = CardPlan.of(facts, self._counts, full)
+        plan.require(self.name)
+        return plan
 
     @property
     def _device(self) -> CudaDevice:
-        return self._opened.result()
+        return self._opened.result()[0]
 
     def _open_and_load(self) -> None:
         """What goes wrong is raised again where the result is needed."""
@@ -186,21 +156,16 @@ class GpuTarget:
                 if not future.done():
                     future.set_exception(error)
 
-    def _opened_device(self) -> CudaDevice:
+    def _opened_device(self) -> tuple[CudaDevice, CardFacts]:
+        """The card, with the memory that it has free now, which must do for what is known by now."""
         device = self._open_device()
         try:
-            plan, free = CardPlan.of(device, self._counts), device.free_memory()
-            if plan.least > free:
-                raise ResourceError(
-                    f"a proof takes at least {format_size(plan.least)} of the GPU's memory,"
-                    f" {format_size(free)} are free",
-                    where=f"{self.name}, the plan: {plan}",
-                    next="end other programs on the GPU, use a card with more memory, or --device cpu",
-                )
+            facts = CardFacts.of(device.card, device.free_memory())
+            self._required(facts, NO_FULL)
         except BaseException:
             device.close()
             raise
-        return device
+        return device, facts
 
     def _load(self) -> None:
         device, m = self._device, self._counts.h + 1
@@ -235,9 +200,11 @@ class GpuTarget:
             sums = random_subset_sums(device, held.selected, self._counts.of(section))
         else:  # no proof sums over bits of h
             points, form = self._h_points, form_of(section)
-            with device.allocate(_selected_bytes(device, form, points.count), np.uint8) as workspace:
-                plan = selected_plan(form, points.count)
-                selected = GpuSelectedSum(device, form, points.x, points.y, plan, workspace)
+            plan = selected_plan(form, points.count)
+            with (
+                device.allocate(_selected_bytes(device, form, points.count), np.uint8) as workspace,
+                GpuSelectedSum(device, form, points.x, points.y, plan, workspace) as selected,
+            ):
                 sums = random_subset_sums(device, selected, points.count)
         require_subgroup(self._parameters, section, sums)
 
@@ -262,15 +229,8 @@ class GpuTarget:
         return group_point("h", self._over_h.run(h))
 
     def _msm_over_h(self) -> GpuMsm:
-        """With all windows at a time, or as many as fit beside what a quotient takes."""
-        device, count = self._device, self._counts.h
-        free = device.free_memory() - _SCALAR_BYTES * (count + 1)
-        windows = msm_plan(FQ_GPU, count).windows
-        passes = (math.ceil(windows / k) for k in range(1, windows + 1))
-        for windows_a_pass in dict.fromkeys(passes):
-            plan = msm_plan(FQ_GPU, count, windows_a_pass=windows_a_pass)
-            if workspace_bytes(device, FQ_GPU, plan) <= free or windows_a_pass == 1:
-                break
+        assert self._plan is not None, "opened comes first"
+        device, plan = self._device, self._plan.of_section("h").msm
         workspace = device.allocate(workspace_bytes(device, FQ_GPU, plan), np.uint8)
         return GpuMsm(device, FQ_GPU, self._h_points.x, self._h_points.y, plan, workspace)
 

@@ -28,6 +28,7 @@ from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Extent, Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.device.cuda_stream import Graph
 from cuzk.kernels.digits_gpu import THREADS as DIGIT_THREADS
 from cuzk.kernels.digits_gpu import digit_constants, make_digits
 from cuzk.kernels.integrate_gpu import THREADS as LIST_THREADS
@@ -118,6 +119,7 @@ class GpuMsm:
         self._out = [device.pinned((plan.windows * plan.c, form.words), np.uint32) for _ in range(2)]
         self._fold_codes = fold_codes(plan)
         self._programs: dict[Any, Callable[[], None]] = {}
+        self._graphs: list[Graph] = []
         self._use_graphs = use_graphs
         device.upload(digit_constants(plan), into=self._parts["constants"])
         #: Called with the name of each stage as it has been submitted; for measurements, without graphs.
@@ -148,6 +150,17 @@ class GpuMsm:
         rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
         return horner(one_lane_form(self.form), rows, self._fold_codes)
 
+    def close(self) -> None:
+        """Give back recorded graphs and pinned memory. Points and workspace are the caller's."""
+        for held in (*self._graphs, self._largest, *self._out):
+            held.close()
+
+    def __enter__(self) -> GpuMsm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _run(self, key: Any, submit: Callable[[], list[tuple[str, Launch]]]) -> None:
         """Prepare the launches once, then submit them, as a graph when it is wanted."""
         program = self._programs.get(key)
@@ -163,6 +176,7 @@ class GpuMsm:
             program = run_all
             if self._use_graphs:
                 graph = self.device.record(run_all)
+                self._graphs.append(graph)
                 program = lambda: graph.run(stream)  # noqa: E731
             self._programs[key] = program
         program()

@@ -9,8 +9,6 @@ Reference  `ntt`: the same transforms on the CPU, all in natural order.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from cuzk.kernels.device.cuda import CudaDevice
@@ -18,7 +16,7 @@ from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.device.cuda_stream import Stream
 from cuzk.kernels.field_type import FR_GPU
-from cuzk.kernels.modulus import FR, FR_GENERATOR
+from cuzk.kernels.modulus import FR
 from cuzk.kernels.ntt import Transform
 from cuzk.kernels.ntt_gpu_kernels import (
     TABLE_THREADS,
@@ -27,11 +25,19 @@ from cuzk.kernels.ntt_gpu_kernels import (
     ntt_small,
     pass_kernel,
 )
-from cuzk.kernels.ntt_schedule import VALUE_BYTES, FactorTable, PassShape, PassWork, Schedule
+from cuzk.kernels.ntt_schedule import (
+    ENTRY_BYTES,
+    VALUE_BYTES,
+    FactorTable,
+    PassWork,
+    QuotientKinds,
+    Schedule,
+    of_products,
+)
 
 R = FR.p
 _WORDS = VALUE_BYTES // 4
-_ENTRY_WORDS = 2 * _WORDS
+_ENTRY_WORDS = ENTRY_BYTES // 4
 
 
 class NttPlan:
@@ -106,8 +112,8 @@ class NttPlan:
         target: DeviceArray | None = None,
     ) -> list[Launch]:
         """The launches of `run`, in order. Returns when their tables are made."""
-        if times is not None:  # a Montgomery product of plain values lacks a factor
-            kind = replace(kind, scale=kind.scale * FR_GPU.radix % R)
+        if times is not None:
+            kind = of_products(kind)
         vectors = (source, target or source, times or source, minus or source)
         words = [_as_words(vector, source.nbytes // VALUE_BYTES) for vector in vectors]
         has_times, has_minus = times is not None, minus is not None
@@ -121,10 +127,8 @@ class NttPlan:
 
     def _launch(self, work: PassWork, words: list[DeviceArray]) -> Launch:
         shape = work.shape
-        steps = self._table(*work.steps)
-        near, far = (*(self._table(table) for table in work.factors), steps, steps)[
-            :2
-        ]  # not read if not there
+        steps, *factors = [self._table(*parts) for parts in work.arrays]
+        near, far = (*factors, steps, steps)[:2]  # not read if not there
         return self.device.load(pass_kernel(shape)).prepare(
             words[0].shape[0] >> shape.tile,
             shape.threads,
@@ -184,17 +188,6 @@ class NttPlan:
         self.device.launch(ntt_reorder, blocks, TABLE_THREADS, *words, low, middle, high, stream=stream)
 
 
-class QuotientKinds:
-    """The transforms of `quotient`. The coset is 7 * the domain, where X^n - 1 is t = 7^n - 1."""
-
-    def __init__(self, log2_n: int) -> None:
-        per_t = pow(pow(FR_GENERATOR, 1 << log2_n, R) - 1, -1, R)
-        self.of_c = Transform(log2_n, inverse=True, scale=per_t)
-        self.to_coset = Transform(log2_n, inverse=True, shift=FR_GENERATOR)
-        self.on_coset = Transform(log2_n, inverse=False)
-        self.from_coset = Transform(log2_n, inverse=True, scale=per_t, shift=pow(FR_GENERATOR, -1, R))
-
-
 def quotient(
     plan: NttPlan,
     a: DeviceArray,
@@ -225,17 +218,6 @@ def quotient(
         if made is not None:
             made.close()  # waits for the device
     return a
-
-
-def pass_shapes(schedule: Schedule) -> list[PassShape]:
-    """Of the kernels that `intt`, `ntt` and `quotient` launch, to compile ahead."""
-    kinds = QuotientKinds(schedule.log2_n)
-    works = schedule.works(Transform(schedule.log2_n, inverse=True))
-    works += schedule.works(kinds.of_c, times=True)
-    for kind in (kinds.to_coset, kinds.on_coset):
-        works += schedule.works(kind)
-    works += schedule.works(kinds.from_coset, times=True, minus=True)
-    return list(dict.fromkeys(work.shape for work in works))
 
 
 def _as_words(vector: DeviceArray, rows: int) -> DeviceArray:

@@ -30,18 +30,21 @@ Choices    8 values a thread, tiles of 2^10 or 2^11, these splits, all factors a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.kernels.modulus import FR
+from cuzk.kernels.card_speed import Speed, throughput
+from cuzk.kernels.field_type import FR_GPU
+from cuzk.kernels.modulus import FR, FR_GENERATOR
 from cuzk.kernels.ntt import Transform
 
 R = FR.p
 EIGHT = 8  # values a thread
 VALUE_BYTES = 32
+ENTRY_BYTES = 64  # of a table: a factor, and what `lowering.shoup` wants beside it
 #: Of a pass. Below, steps in tables of factors would not be whole groups of entries.
 MIN_BITS, MAX_BITS = 6, 11
 TWO_PASSES_LOG2 = 18  # at most
@@ -49,6 +52,7 @@ _ONE_TABLE_LOG2 = 18  # entries of a table with all columns, at most: 16.8 MB, f
 _NEAR_LOG2 = 7  # columns of the first of two tables
 _BIG_LOG2 = 23  # from here on passes with columns take the larger tile
 _TILE, _BIG_TILE = 10, 11
+_QUOTIENT_MS, _QUOTIENT_NS = 0.1, 0.0445  # of six transforms, and for each of n * log2(n)
 
 
 def pass_bits(log2_n: int) -> tuple[int, ...]:
@@ -138,6 +142,11 @@ class PassWork:
     columns_log2: int
     steps: tuple[FactorTable, ...]
     factors: tuple[FactorTable, ...]
+
+    @property
+    def arrays(self) -> tuple[tuple[FactorTable, ...], ...]:
+        """The tables that lie in memory one after another: those of the steps, then each of the factors."""
+        return (self.steps, *((table,) for table in self.factors))
 
     @property
     def near_log2(self) -> int:
@@ -265,3 +274,49 @@ class Schedule:
             digits = rows.astype(np.int64) >> one.columns_log2 & ((1 << one.bits) - 1)
             coefficients |= digits << one.weight_log2
         return coefficients
+
+
+def of_products(kind: Transform) -> Transform:
+    """The same where values are products: a Montgomery product of plain values lacks a factor."""
+    return replace(kind, scale=kind.scale * FR_GPU.radix % R)
+
+
+class QuotientKinds:
+    """The transforms of `ntt_gpu.quotient`. The coset is 7 * the domain, where X^n - 1 is t = 7^n - 1."""
+
+    def __init__(self, log2_n: int) -> None:
+        per_t = pow(pow(FR_GENERATOR, 1 << log2_n, R) - 1, -1, R)
+        self.of_c = Transform(log2_n, inverse=True, scale=per_t)
+        self.to_coset = Transform(log2_n, inverse=True, shift=FR_GENERATOR)
+        self.on_coset = Transform(log2_n, inverse=False)
+        self.from_coset = Transform(log2_n, inverse=True, scale=per_t, shift=pow(FR_GENERATOR, -1, R))
+
+
+def quotient_works(schedule: Schedule) -> list[PassWork]:
+    """The passes of a quotient whose C is A times B, each kind of transform once."""
+    kinds = QuotientKinds(schedule.log2_n)
+    return [
+        *schedule.works(of_products(kinds.of_c), times=True),
+        *schedule.works(kinds.to_coset),
+        *schedule.works(kinds.on_coset),
+        *schedule.works(of_products(kinds.from_coset), times=True, minus=True),
+    ]
+
+
+def pass_shapes(schedule: Schedule) -> list[PassShape]:
+    """Of the kernels that `intt`, `ntt` and `quotient` launch, to compile ahead."""
+    works = schedule.works(Transform(schedule.log2_n, inverse=True)) + quotient_works(schedule)
+    return list(dict.fromkeys(work.shape for work in works))
+
+
+def table_bytes(works: Sequence[PassWork]) -> int:
+    """What the tables of these passes take on a card, and the three numbers that each is made from."""
+    arrays = {parts for work in works for parts in work.arrays}
+    tables = [table for parts in arrays for table in parts]
+    numbers = {(table.first, table.ratio, table.root) for table in tables}
+    return ENTRY_BYTES * sum(table.entries for table in tables) + 3 * VALUE_BYTES * len(numbers)
+
+
+def quotient_ms(log2_n: int, speed: Speed) -> float:
+    """What the six transforms of a quotient are expected to take; measured by bench/gpu_ntt.py."""
+    return (_QUOTIENT_MS + _QUOTIENT_NS * 1e-6 * (log2_n << log2_n)) / throughput(speed)

@@ -46,11 +46,6 @@ class GpuPoints:
         self.y.close()
 
 
-def points_bytes(form: Form, count: int) -> int:
-    """Memory of the card that so many points take."""
-    return 2 * count * form.words * 4
-
-
 @register_jitable
 def row_of(i, low, middle, high):  # type: ignore[no-untyped-def]
     """i with its three digits of so many bits in reverse: where a transform leaves coefficient i."""

@@ -17,12 +17,12 @@ from cuzk.kernels import (
 )
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
-from cuzk.kernels.ntt_gpu import pass_shapes
 from cuzk.kernels.ntt_gpu_kernels import pass_kernel
-from cuzk.kernels.ntt_schedule import Schedule
+from cuzk.kernels.ntt_schedule import Schedule, pass_shapes
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
-from cuzk.kernels.sum_schedule import Form, msm_plan, selected_plan
+from cuzk.kernels.sum_plan import msm_plan
+from cuzk.kernels.sum_schedule import Form, selected_plan
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 
 _MODULES: tuple[ModuleType, ...] = (

@@ -22,6 +22,7 @@ from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.device.cuda_stream import Graph
 from cuzk.kernels.gpu_ops import atomic_add
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.rounds_gpu import LIST_THREADS, neighbours, scan_before
@@ -129,6 +130,7 @@ class GpuSelectedSum:
         self._out = [device.pinned((1, form.words), np.uint32) for _ in range(2)]
         self._use_graphs = use_graphs
         self._programs: dict[int, Any] = {}
+        self._graphs: list[Graph] = []
         device.upload(np.arange(plan.lists, dtype=np.uint32), into=self._parts["all_codes"])
         device.upload(np.array([plan.lists], np.uint32), into=self._parts["all_length"])
 
@@ -155,6 +157,7 @@ class GpuSelectedSum:
             program = run_all
             if self._use_graphs:
                 graph = self.device.record(run_all)
+                self._graphs.append(graph)
                 program = lambda: graph.run(stream)  # noqa: E731
             self._programs[bits.address] = program
         program()
@@ -165,6 +168,17 @@ class GpuSelectedSum:
         self.device.stream.synchronise()
         rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
         return horner(one_lane_form(self.form), rows, np.zeros((1, 1), np.uint32))
+
+    def close(self) -> None:
+        """Give back recorded graphs and pinned memory. Points and workspace are the caller's."""
+        for held in (*self._graphs, *self._out):
+            held.close()
+
+    def __enter__(self) -> GpuSelectedSum:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _launch(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> Launch:
         return self.device.load(kernel).prepare(blocks, threads, *arguments)

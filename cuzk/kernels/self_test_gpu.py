@@ -25,7 +25,8 @@ from cuzk.kernels.ntt_gpu import NttPlan
 from cuzk.kernels.points import BadPoint
 from cuzk.kernels.points_gpu import GpuPoints, decode_to_gpu
 from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
-from cuzk.kernels.sum_schedule import Form, msm_plan, selected_layout, selected_plan
+from cuzk.kernels.sum_plan import msm_plan
+from cuzk.kernels.sum_schedule import Form, selected_layout, selected_plan
 from cuzk.kernels.xyzz import curve_of
 
 R = FR.p
@@ -99,16 +100,21 @@ def _points_and_sums(device: CudaDevice, form: Form, rng: random.Random) -> Iter
 
 
 def _msm(device: CudaDevice, points: GpuPoints, scalars: NDArray[np.uint64], bins: int | None) -> Any:
-    plan = replace(msm_plan(points.form, points.count), bin_bits=bins)
+    plan = replace(msm_plan(points.form, points.count, device.card), bin_bits=bins)
     with (
         device.allocate(workspace_bytes(device, points.form, plan), np.uint8) as workspace,
         device.upload(scalars) as held,
+        GpuMsm(device, points.form, points.x, points.y, plan, workspace) as msm,
     ):
-        return GpuMsm(device, points.form, points.x, points.y, plan, workspace).run(held)
+        return msm.run(held)
 
 
 def _selected(device: CudaDevice, points: GpuPoints, bits: NDArray[np.uint8]) -> Any:
     plan = selected_plan(points.form, points.count)
     layout = selected_layout(points.form, plan, device.card.multiprocessors)
-    with device.allocate(layout.nbytes, np.uint8) as workspace, device.upload(bits) as held:
-        return GpuSelectedSum(device, points.form, points.x, points.y, plan, workspace).run(held)
+    with (
+        device.allocate(layout.nbytes, np.uint8) as workspace,
+        device.upload(bits) as held,
+        GpuSelectedSum(device, points.form, points.x, points.y, plan, workspace) as selected,
+    ):
+        return selected.run(held)

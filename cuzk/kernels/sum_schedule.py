@@ -18,9 +18,6 @@ Form = FieldForm | Fq2Form
 SCALAR_BITS = FR.bits
 LEAST_WINDOWS, MOST_WINDOWS = 11, 85  # of 24 bits at most, and of 3
 MOST_ROWS = 1 << 31  # given points and sums together
-#: What a digit costs until it is in its bucket's sum, and a bucket until it is in its window's, in tenths of
-#: the addition that both need: measured on an H200 by bench/gpu_msm.py, stage by stage.
-DIGIT_COST, BUCKET_COST = 12, 17
 MSM_ROUNDS = 128  # in one pass at most, with room: 31 for the buckets, 12 for the groups
 SELECTED_ROUNDS = 40
 SCAN_THREADS = 256
@@ -32,6 +29,11 @@ FIRST_BITS = 7
 MAX_BIN_BITS = 14
 MAX_BIN_BUCKETS = 1024
 LEAST_DIGITS = 1 << 19  # a window; below, the simple sort takes no longer: bench/gpu_msm.py
+
+
+def points_bytes(form: Form, count: int) -> int:
+    """Memory of the card that so many points take."""
+    return 2 * count * form.words * 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +131,6 @@ def additions(n: int, windows: int) -> int:
     return windows * n + ((SCALAR_BITS - windows * (c - 2)) << (c - 2))
 
 
-def best_windows(n: int) -> int:
-    """As many as take the least time."""
-
-    def cost(windows: int) -> int:
-        buckets = additions(n, windows) - windows * n
-        return DIGIT_COST * windows * n + BUCKET_COST * buckets
-
-    return min(range(LEAST_WINDOWS, MOST_WINDOWS + 1), key=cost)
-
-
 def bin_bits(n: int, windows: int) -> int | None:
     """b for n digits a window: bins of some 4,000 to 8,000; None where this sort has no use."""
     c = bits_of(windows)
@@ -147,20 +139,15 @@ def bin_bits(n: int, windows: int) -> int | None:
     return min(max(n.bit_length() - 13, least), most) if n >= LEAST_DIGITS and least <= most else None
 
 
-def msm_plan(form: Form, n: int, *, windows: int | None = None, windows_a_pass: int | None = None) -> GpuPlan:
-    """The plan of least time; all windows in one pass unless told otherwise."""
-    windows = windows or best_windows(n)
-    shape, small_shape = DEFAULT_SHAPES[form.degree]
-    return GpuPlan(
-        n=n,
-        windows=windows,
-        windows_a_pass=windows_a_pass or windows,
-        shape=shape,
-        small_shape=small_shape,
-        small_below=1 << 17,
-        tail_threads=64,
-        bin_bits=bin_bits(n, windows),
-    )
+def pool_rows(plan: GpuPlan) -> int:
+    """Of the identity and of all sums of a pass."""
+    buckets = max(plan.buckets(*windows) for windows in plan.passes)
+    return 1 + plan.windows_a_pass * plan.n + 2 * buckets
+
+
+def has_codes(plan: GpuPlan) -> bool:
+    """Whether 31 bits name each given point and each sum."""
+    return plan.n + pool_rows(plan) <= MOST_ROWS
 
 
 def msm_layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
@@ -171,8 +158,8 @@ def msm_layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     digits = windows * n
     pairs = max(digits // 2, buckets) + 1
     later_pairs = max(digits // 3, buckets) + 1
-    rows = 1 + digits + 2 * buckets
-    assert n + rows <= MOST_ROWS, "codes of points have 31 bits"
+    rows = pool_rows(plan)
+    assert has_codes(plan), plan
     parts = Layout()
     parts.add("counts", buckets)
     parts.add("extras", buckets)

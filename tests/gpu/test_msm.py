@@ -17,7 +17,8 @@ if find_spec("numba_cuda") is None:
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
-from cuzk.kernels.sum_schedule import GpuPlan, msm_plan
+from cuzk.kernels.sum_plan import msm_plan
+from cuzk.kernels.sum_schedule import GpuPlan
 from cuzk.kernels.xyzz import curve_of
 from tests.gpu.known_points import GROUPS, known_points, uploaded
 from tests.kernels.multiples import scalar_rows

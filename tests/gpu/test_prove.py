@@ -19,6 +19,7 @@ import cuzk
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, StageDone
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, open_parameters
+from cuzk.groth16.qap import NO_FULL
 from cuzk.groth16.target_gpu import GpuTarget, release
 from cuzk.kernels.curve import G1
 from cuzk.kernels.device.cpu import CpuDevice
@@ -184,8 +185,8 @@ def test_too_little_memory_is_told_with_the_plan_and_nothing_is_left_on_the_card
     target = GpuTarget(CpuDevice(), "cuda:0", small, parameters, check_subgroup=False)
     target.prepare()
     with pytest.raises(ResourceError, match="of the GPU's memory") as raised:
-        target.opened()
-    assert "points 1." in str(raised.value)
+        target.opened(NO_FULL)
+    assert "points of h 384 MiB" in str(raised.value)
     with pytest.raises(ResourceError):
         target.row_vectors(1 << 22)
     target.close()
@@ -203,7 +204,7 @@ def test_memory_that_runs_out_midway_goes_back(
     monkeypatch.setattr(card.memory, "limit_bytes", 1 << 30)
     monkeypatch.setattr(card, "free_memory", lambda: 8 << 30)
     target.prepare()
-    target.opened()
+    target.opened(NO_FULL)
     with pytest.raises(ResourceError, match="budget of GPU memory"):
         target.row_vectors(1 << 22)
     target.close()

@@ -25,18 +25,24 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import assign
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.groth16 import target_gpu
+from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import open_parameters
-from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.prove import Randomizers, begin_sums, prove
+from cuzk.groth16.qap import NO_FULL, domain_log2, full_counts
 from cuzk.groth16.target_gpu import GpuTarget
 from cuzk.kernels import ntt_schedule
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fr_vector import to_integers
 from cuzk.kernels.modulus import FQ
 from cuzk.kernels.ntt import quotient
+from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
+from cuzk.kernels.proof_kernels_gpu import proof_kernels
+from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.fake_cuda import FakeDriver, card
 from tests.toy_circuit import toy_values
@@ -135,17 +141,24 @@ class _Group:
 
 
 @pytest.fixture
-def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+def idle_driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    """Memory is real, kernels do nothing."""
     driver = FakeDriver(card(memory_bytes=8 << 30))
     driver.effects = defaultdict(lambda: lambda *_: None)
-    for form in (target_gpu.FQ_GPU, target_gpu.FQ2_GPU):
+    monkeypatch.setattr(CudaKernel, "cubin", lambda self, capability: b"code")
+    return driver
+
+
+@pytest.fixture
+def driver(idle_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    driver = idle_driver
+    for form in (FQ_GPU, FQ2_GPU):
         for kind, kernel, play in (
             ("decode", decode_kernel(form), decode),
             ("gather", gather_kernel(form), gather),
         ):
             monkeypatch.setattr(kernel, "name", f"{kind} {form.name}")
             driver.effects[kernel.name] = play(form.degree)
-    monkeypatch.setattr(CudaKernel, "cubin", lambda self, capability: b"code")
     monkeypatch.setattr(target_gpu, "GpuMsm", PlayedSum)
     monkeypatch.setattr(target_gpu, "GpuSelectedSum", PlayedSum)
     monkeypatch.setattr(target_gpu, "quotient", played_quotient)
@@ -154,14 +167,58 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     return driver
 
 
-def target_on(driver: FakeDriver, params: Path, limit: int | None = None) -> GpuTarget:
+def target_on(
+    driver: FakeDriver, params: Path, limit: int | None = None, *, check_subgroup: bool = False
+) -> GpuTarget:
     return GpuTarget(
         CpuDevice(threads=2),
         "cuda:0",
         lambda: CudaDevice("cuda:0", api=driver, memory_limit=limit),
         open_parameters(params),
-        check_subgroup=False,
+        check_subgroup=check_subgroup,
     )
+
+
+def proven_idly(target: GpuTarget, toy: Circuit) -> None:
+    """All that a proof asks of a target, whatever comes out."""
+    nothing = lambda done, total: None  # noqa: E731
+    over_variables = begin_sums(target, toy, assign(target.host, toy, toy_values(1, 2)))
+    h = target.quotient(*target.row_vectors(1 << domain_log2(toy)))
+    target.sum_of_h(h, nothing)
+    for pending in over_variables.values():
+        pending(nothing)
+
+
+def test_a_card_holds_what_its_plan_says_to_the_byte(
+    idle_driver: FakeDriver, toy: Circuit, toy_params: Path
+) -> None:
+    target = target_on(idle_driver, toy_params, check_subgroup=True)
+    target.prepare()
+    target.opened(full_counts(toy))
+    memory, plan = target._device.memory, target._plan
+    assert plan is not None
+    target.row_vectors(1 << domain_log2(toy))
+    assert memory.peak_bytes == plan.bytes_in("checking")
+    for _ in range(3):
+        proven_idly(target, toy)
+    assert memory.peak_bytes == plan.bytes_in("proving")
+    kept = sum(part.nbytes for part in plan.parts if part.phases == PHASES)
+    assert kept < memory.used_bytes < memory.peak_bytes
+    target.close()
+    assert idle_driver.held == {}
+
+
+def test_whatever_a_proof_launches_was_compiled_ahead(
+    idle_driver: FakeDriver, toy: Circuit, toy_params: Path
+) -> None:
+    target = target_on(idle_driver, toy_params, check_subgroup=True)
+    target.prepare()
+    target.opened(full_counts(toy))
+    proven_idly(target, toy)
+    launched = set(target._device._kernels)
+    assert pair_add_kernel(FQ_GPU, DEFAULT_SHAPES[1][1]) in launched
+    assert launched <= set(proof_kernels(domain_log2(toy)))
+    target.close()
 
 
 @pytest.mark.parametrize("digits", [(), (3, 6), (2, 3, 4)])
@@ -176,7 +233,7 @@ def test_proofs_are_upstreams_whatever_the_order_of_the_coefficients(
     monkeypatch.setattr(ntt_schedule, "pass_bits", lambda log2: digits)
     target = target_on(driver, toy_params)
     target.prepare()
-    target.opened()
+    target.opened(full_counts(toy))
     assignment = assign(target.host, toy, toy_values(1, 2))
     for _ in range(2):
         proof = prove(
@@ -214,8 +271,8 @@ def test_too_small_a_budget_is_told_with_the_plan(driver: FakeDriver, toy_params
     target = target_on(driver, toy_params, limit=1 << 20)
     target.prepare()
     with pytest.raises(ResourceError, match="the plan: points") as raised:
-        target.opened()
-    assert "1 MiB are free" in str(raised.value)
+        target.opened(NO_FULL)
+    assert "0 B can be used" in str(raised.value)
     with pytest.raises(ResourceError, match="the plan"):
         target.row_vectors(512)
     assert not target.is_usable

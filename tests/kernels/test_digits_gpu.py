@@ -16,7 +16,8 @@ if find_spec("numba_cuda") is None:
 from cuzk.kernels import digits_gpu
 from cuzk.kernels.field_type import FQ_GPU
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.sum_schedule import LEAST_WINDOWS, MOST_WINDOWS, GpuPlan, msm_plan
+from cuzk.kernels.sum_plan import msm_plan
+from cuzk.kernels.sum_schedule import LEAST_WINDOWS, MOST_WINDOWS, GpuPlan
 
 R = FR.p
 EDGES = [0, 1, 2, R - 1, R - 2, (R - 1) // 2, (R + 1) // 2, 1 << 254, (1 << 128) - 1, R - (1 << 64)]

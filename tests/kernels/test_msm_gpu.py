@@ -27,16 +27,15 @@ from cuzk.kernels import (
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
+from cuzk.kernels.sum_plan import msm_plan
 from cuzk.kernels.sum_schedule import (
     DEFAULT_SHAPES,
     LEAST_WINDOWS,
     MOST_WINDOWS,
     SCALAR_BITS,
     additions,
-    best_windows,
     bin_bits,
     msm_layout,
-    msm_plan,
 )
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 from cuzk.kernels.xyzz import EMPTY
@@ -148,13 +147,6 @@ def test_the_fold_adds_each_bit_sum_where_its_window_has_it(windows: int) -> Non
         (position, code >> 1) for row in codes for position, code in enumerate(row.tolist()) if code != EMPTY
     ]
     assert sum(int(values[row]) << position for position, row in named) == total
-
-
-def test_fewer_and_wider_windows_suit_more_points() -> None:
-    plans = [msm_plan(FQ_GPU, 1 << k) for k in (16, 18, 20, 22, 24, 26, 27)]
-    assert [best_windows(plan.n) for plan in plans] == [plan.windows for plan in plans]
-    assert [plan.windows for plan in plans] == [19, 17, 15, 14, 12, 11, 11]
-    assert [plan.c for plan in plans] == [14, 15, 17, 19, 22, 24, 24]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk.kernels.ntt_gpu import pass_shapes
 from cuzk.kernels.ntt_gpu_kernels import ntt_fill_table, ntt_reorder, ntt_small, pass_kernel
-from cuzk.kernels.ntt_schedule import PassShape, Schedule
+from cuzk.kernels.ntt_schedule import PassShape, Schedule, pass_shapes
 
 H200 = (9, 0)
 WIDEST = PassShape(bits=9, tile=11, strided=True, inverse=True, tables=2, times=True)
