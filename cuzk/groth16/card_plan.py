@@ -118,7 +118,7 @@ class SectionPlan:
         return -(-self.points // self.slice_points) if self.slice_points else 1
 
     def parts(self, multiprocessors: int) -> Iterator[Part]:
-        """Its memory, in the order in which it is allocated."""
+        """Its memory."""
         at_once = self.slice_points or self.points
         held = 2 * at_once if self.slice_points else at_once
         yield Part(name=f"points of {self.section}", nbytes=points_bytes(self.form, held))
@@ -144,10 +144,7 @@ class SectionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardPlan:
-    """All of a proof on one card.
-
-    parts  in the order in which they are allocated
-    """
+    """All of a proof on one card."""
 
     facts: CardFacts
     domain_log2: int
@@ -189,8 +186,8 @@ class CardPlan:
     @classmethod
     def _assembled(cls, facts: CardFacts, counts: PointCounts, sections: tuple[SectionPlan, ...]) -> CardPlan:
         parts = (
-            *_of_transforms(counts),
             *(part for section in sections for part in section.parts(facts.multiprocessors)),
+            *_of_transforms(counts),
         )
         return cls(facts=facts, domain_log2=counts.domain_log2, sections=sections, parts=parts)
 
