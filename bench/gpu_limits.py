@@ -41,6 +41,11 @@ def addition_products(degree: int) -> float:
     return 5 * product + square if degree == 1 else (5 * 3 + 2) * product
 
 
+def mixed_addition_products() -> float:
+    """Of an affine point to a sum in XYZZ coordinates, in G1: eight products and two squares."""
+    return 8 * _cost(radix32.mul_mont, FQ, 2) + 2 * _cost(radix32.sqr_mont, FQ, 1)
+
+
 class _Counter:
     """`butterfly.Arithmetic` that adds up what products by constants cost."""
 

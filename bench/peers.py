@@ -52,6 +52,7 @@ SPPARK_FIELDS = {
     "Fr product": _sppark({0: "59.7 G/s"}),
     "Fr square": _sppark({0: "72 G/s"}),
 }
+SPPARK_MIXED_ADDITION = _sppark({0: "2.5 G/s"})
 SPPARK_NTT = _sppark(
     {1 << 20: "0.26 ms", 1 << 22: "1.05 ms", 1 << 24: "4.4 ms", 1 << 26: "20.9 ms", 1 << 27: "42.3 ms"}
 )

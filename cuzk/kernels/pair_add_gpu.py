@@ -26,10 +26,11 @@ from numba.extending import register_jitable
 import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
-from cuzk.kernels.field import any_lane, is_zero, load, one, sqr, store, zero
+from cuzk.kernels.field import load, one, sqr, store, zero
 from cuzk.kernels.gpu_ops import lowest_word
 from cuzk.kernels.inverse_gpu import inverse_gpu
 from cuzk.kernels.sum_schedule import Form, PairShape
+from cuzk.kernels.xyzz import vanishes
 
 SIGN = 1 << 31
 WARP = 32
@@ -72,18 +73,13 @@ def _is_suspect(x1, x2, d):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def _is_zero(x):  # type: ignore[no-untyped-def]
-    return any_lane(is_zero(x))
-
-
-@register_jitable
 def _kind_of(x1, y1, x2, y2):  # type: ignore[no-untyped-def]
-    if _is_zero(x1) and _is_zero(y1):
+    if vanishes(x1) and vanishes(y1):
         return _FIRST_IS_IDENTITY
-    if _is_zero(x2) and _is_zero(y2):
+    if vanishes(x2) and vanishes(y2):
         return _SECOND_IS_IDENTITY
-    if _is_zero(x2 - x1):
-        return _EQUAL if _is_zero(y2 - y1) else _OPPOSITE
+    if vanishes(x2 - x1):
+        return _EQUAL if vanishes(y2 - y1) else _OPPOSITE
     return _ORDINARY
 
 

@@ -4,7 +4,6 @@ it affine.
 Rounds of pairs cost an inversion each, some 50 us whatever their size. A list that a block can sum takes,
 with T threads, length / T additions of 14 products in turn, log2 T more for the tree, and one inversion at
 the end.
-Source     [EFD] shortw, xyzz: add-2008-s, dbl-2008-s-1 (a = 0).
 """
 
 from __future__ import annotations
@@ -13,48 +12,16 @@ from functools import cache
 
 import numpy as np
 from numba.core import types
-from numba.extending import register_jitable
 
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
-from cuzk.kernels.field import any_lane, is_zero, load, one, sqr, store, zero
+from cuzk.kernels.field import load, one, store, zero
 from cuzk.kernels.inverse_gpu import inverse_gpu
-from cuzk.kernels.pair_add_gpu import SIGN, load_point, with_sign
+from cuzk.kernels.pair_add_gpu import load_point, with_sign
 from cuzk.kernels.sum_schedule import Form
+from cuzk.kernels.xyzz import add, identity, vanishes
 
 _U32 = pointer(types.uint32)
-
-
-@register_jitable
-def _is_zero(x):  # type: ignore[no-untyped-def]
-    return any_lane(is_zero(x))
-
-
-@register_jitable
-def _add_xyzz(x1, y1, zz1, zzz1, x2, y2, zz2, zzz2):  # type: ignore[no-untyped-def]
-    """The sum, all cases; ZZ = 0 is the identity."""
-    if _is_zero(zz2):
-        return x1, y1, zz1, zzz1
-    if _is_zero(zz1):
-        return x2, y2, zz2, zzz2
-    left_x, left_y = x1 * zz2, y1 * zzz2
-    dx, dy = x2 * zz1 - left_x, y2 * zzz1 - left_y
-    if _is_zero(dx):
-        if not _is_zero(dy):
-            return x1, y1, dx, dx
-        u = y1 + y1
-        v = sqr(u)
-        w = u * v
-        s = x1 * v
-        square = sqr(x1)
-        m = square + square + square
-        x3 = sqr(m) - s - s
-        return x3, m * (s - x3) - w * y1, v * zz1, w * zzz1
-    pp = sqr(dx)
-    ppp = dx * pp
-    q = left_x * pp
-    x3 = sqr(dy) - ppp - q - q
-    return x3, dy * (q - x3) - left_y * ppp, zz1 * zz2 * pp, zzz1 * zzz2 * ppp
 
 
 @cache
@@ -80,7 +47,7 @@ def sum_lists_kernel(form: Form, threads: int) -> CudaKernel:
         length = np.int32(lengths[cuda.blockIdx.x])
         first = np.int64(cuda.blockIdx.x) * room
         terms = np.int32((length + threads - 1) // threads)
-        x, y, zz, zzz = one(form), one(form), zero(form), zero(form)
+        x, y, zz, zzz = identity(form)
         for step in range(terms + levels):
             x2, y2, zz2, zzz2 = x, y, zero(form), zero(form)
             if step < terms:
@@ -89,7 +56,7 @@ def sum_lists_kernel(form: Form, threads: int) -> CudaKernel:
                     code = codes[first + i]
                     x2 = load_point(form, points_x, pool_x, n_points, code)
                     y2 = with_sign(form, code, load_point(form, points_y, pool_y, n_points, code))
-                    if not (_is_zero(x2) and _is_zero(y2)):
+                    if not (vanishes(x2) and vanishes(y2)):
                         zz2, zzz2 = one(form), one(form)
             else:
                 width = np.int32(half >> (step - terms))
@@ -105,7 +72,7 @@ def sum_lists_kernel(form: Form, threads: int) -> CudaKernel:
                     row = np.int32(4 * t)
                     x2, y2 = load(form, shared, row), load(form, shared, row + 1)
                     zz2, zzz2 = load(form, shared, row + 2), load(form, shared, row + 3)
-            x, y, zz, zzz = _add_xyzz(x, y, zz, zzz, x2, y2, zz2, zzz2)
+            x, y, zz, zzz = add((x, y, zz, zzz), (x2, y2, zz2, zzz2))
         if t == 0:
             row = np.int64(first_out) + cuda.blockIdx.x
             inverse = inverse_gpu(form, zz * zzz)
@@ -113,6 +80,3 @@ def sum_lists_kernel(form: Form, threads: int) -> CudaKernel:
             store(form, out_y, row, y * zz * inverse)
 
     return sum_lists
-
-
-assert SIGN == 1 << 31

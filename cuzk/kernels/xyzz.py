@@ -1,18 +1,20 @@
-"""Single points in compiled code: XYZZ coordinates of one-lane forms, all cases, no inversion.
+"""Single points in compiled code, of the CPU and of the GPU: XYZZ coordinates, all cases, no inversion.
 
 (X, Y, ZZ, ZZZ) is the affine point (X/ZZ, Y/ZZZ) with ZZ^3 = ZZZ^2; ZZ = 0 is the identity. A point in
-kernels is a tuple of four elements. What sums by batches leaves, some hundred points, is folded here.
-Costs      `add_affine` 8M + 2S, `double` 6M + 3S, plus comparisons.
-Sources    [EFD] shortw, xyzz: madd-2008-s, dbl-2008-s-1 (a = 0).
+kernels is a tuple of four elements of a one-lane form. What sums by batches leaves, some hundred points, is
+folded here.
+Costs      `add_affine` 8M + 2S, `add` 12M + 2S, `double` 6M + 3S, plus comparisons.
+Sources    [EFD] shortw, xyzz: madd-2008-s, add-2008-s, dbl-2008-s-1 (a = 0).
 Twin       `curve.Curve`; tests compare every case.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
 from cuzk.kernels import field
 from cuzk.kernels.curve import G1, G2, Curve, Point, invert, mul
@@ -49,17 +51,18 @@ def curve_of(form: Form) -> Curve[Any]:
     return G1 if form.degree == 1 else G2
 
 
-@jit
-def _is_zero(x):  # type: ignore[no-untyped-def]
+@register_jitable
+def vanishes(x):  # type: ignore[no-untyped-def]
+    """Whether an element of one lane is 0."""
     return field.any_lane(is_zero(x))
 
 
-@jit
+@register_jitable
 def identity(form):  # type: ignore[no-untyped-def]
     return one(form), one(form), zero(form), zero(form)
 
 
-@jit
+@register_jitable
 def double(p):  # type: ignore[no-untyped-def]
     """2P; the order is odd, so y = 0 does not occur, and the identity stays itself: ZZ = 0."""
     x, y, zz, zzz = p
@@ -73,22 +76,42 @@ def double(p):  # type: ignore[no-untyped-def]
     return x3, m * (s - x3) - w * y, v * zz, w * zzz
 
 
-@jit
+@register_jitable
 def add_affine(form, p, x2, y2):  # type: ignore[no-untyped-def]
     """P + (x2, y2), all cases; (0, 0) is the identity."""
     x1, y1, zz1, zzz1 = p
-    if _is_zero(x2) and _is_zero(y2):
+    if vanishes(x2) and vanishes(y2):
         return p
-    if _is_zero(zz1):
+    if vanishes(zz1):
         return x2, y2, one(form), one(form)
     dx, dy = x2 * zz1 - x1, y2 * zzz1 - y1
-    if _is_zero(dx):
-        return double(p) if _is_zero(dy) else (x1, y1, dx, dx)
+    if vanishes(dx):
+        return double(p) if vanishes(dy) else (x1, y1, dx, dx)
     pp = sqr(dx)
     ppp = dx * pp
     v = x1 * pp
     x3 = sqr(dy) - ppp - v - v
     return x3, dy * (v - x3) - y1 * ppp, zz1 * pp, zzz1 * ppp
+
+
+@register_jitable
+def add(p, q):  # type: ignore[no-untyped-def]
+    """P + Q, all cases."""
+    x1, y1, zz1, zzz1 = p
+    x2, y2, zz2, zzz2 = q
+    if vanishes(zz2):
+        return p
+    if vanishes(zz1):
+        return q
+    left_x, left_y = x1 * zz2, y1 * zzz2
+    dx, dy = x2 * zz1 - left_x, y2 * zzz1 - left_y
+    if vanishes(dx):
+        return double(p) if vanishes(dy) else (x1, y1, dx, dx)
+    pp = sqr(dx)
+    ppp = dx * pp
+    v = left_x * pp
+    x3 = sqr(dy) - ppp - v - v
+    return x3, dy * (v - x3) - left_y * ppp, zz1 * zz2 * pp, zzz1 * zzz2 * ppp
 
 
 def load_single(form: Any, rows: Any, row: Any, column: Any) -> Any:
@@ -155,7 +178,9 @@ def _affine(single: Form, xyzz: Rows) -> Point[Any]:
     x, y, zz, zzz = (_plain(single, row.tolist()) for row in xyzz)
     if zz in (0, (0, 0)):
         return None
-    return mul(x, invert(zz)), mul(y, invert(zzz))
+    inverse = invert(zzz)
+    ratio = mul(zz, inverse)  # its square is 1/ZZ, as ZZ^3 = ZZZ^2
+    return mul(x, mul(ratio, ratio)), mul(y, inverse)
 
 
 def _plain(single: Form, words: list[int]) -> Any:
@@ -164,4 +189,9 @@ def _plain(single: Form, words: list[int]) -> Any:
         half = single.base.words
         return _plain(single.base, words[:half]), _plain(single.base, words[half:])
     value = sum(word << (64 * i) for i, word in enumerate(words))
-    return value * pow(single.radix, -1, FQ_MODULUS.p) % FQ_MODULUS.p
+    return value * _inverse(single.radix) % FQ_MODULUS.p
+
+
+@cache
+def _inverse(radix: int) -> int:
+    return pow(radix, -1, FQ_MODULUS.p)

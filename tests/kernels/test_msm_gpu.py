@@ -15,6 +15,7 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
+from bench import gpu_curve
 from cuzk.kernels import (
     bucket_sort_gpu,
     digits_gpu,
@@ -77,6 +78,12 @@ def test_long_rounds_of_g1_keep_16_warps_on_a_multiprocessor() -> None:
     assert compiled.registers <= 128
     assert compiled.spill_bytes <= 256
     assert "f64" not in compiled.ptx
+
+
+def test_mixed_additions_keep_the_sum_and_the_point_in_registers_of_12_warps() -> None:
+    compiled = gpu_curve.adding(gpu_curve.SHAPES[0]).compile(H200)
+    assert compiled.registers <= 65536 // (12 * 32)
+    assert compiled.spill_bytes == compiled.stack_bytes == 0
 
 
 @pytest.mark.slow
