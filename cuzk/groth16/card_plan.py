@@ -48,8 +48,9 @@ PHASES: tuple[Phase, ...] = ("checking", "proving")
 
 _SCALAR_BYTES = 32
 _CODE_BYTES = 128 << 20  # kernels, and what is lost between allocations
-_STACK_BYTES = 1 << 10  # a thread's at most, of all kernels: the tests' budgets hold them to it
 _LEAST_SLICE_LOG2, _MOST_SLICE_LOG2 = 18, 24
+STACK_BYTES = 1 << 10
+"""A thread's at most, of all kernels."""
 _STREAMING_ORDER: tuple[SectionName, ...] = ("h", "l", "a", "b_g1", "b_g2")
 
 
@@ -80,7 +81,7 @@ class CardFacts:
 
     @property
     def reserve_bytes(self) -> int:
-        return _CODE_BYTES + _STACK_BYTES * self.threads_per_multiprocessor * self.multiprocessors
+        return _CODE_BYTES + STACK_BYTES * self.threads_per_multiprocessor * self.multiprocessors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,10 @@
-"""The kernels of MSM and of sums over bits, compiled without a GPU: registers, spills, and no floating point
-by accident.
-"""
+"""Windows, bins and the fold of the GPU's MSM, on plain integers."""
 
 from __future__ import annotations
 
 import itertools
 import random
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,22 +12,15 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from bench import gpu_curve
 from cuzk.kernels import (
-    bucket_sort_gpu,
     digits_gpu,
-    integrate_gpu,
     msm_gpu,
-    rounds_gpu,
-    selected_sum_gpu,
     staged_sort_gpu,
 )
-from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
+from cuzk.kernels.field_type import FQ_GPU
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.sum_plan import msm_plan
 from cuzk.kernels.sum_schedule import (
-    DEFAULT_SHAPES,
     LEAST_WINDOWS,
     MOST_WINDOWS,
     SCALAR_BITS,
@@ -38,69 +28,7 @@ from cuzk.kernels.sum_schedule import (
     bin_bits,
     msm_layout,
 )
-from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 from cuzk.kernels.xyzz import EMPTY
-
-H200 = (9, 0)
-LISTS = [
-    rounds_gpu.count_pairs,
-    rounds_gpu.scan_partials,
-    rounds_gpu.place_pairs,
-    rounds_gpu.next_list,
-    rounds_gpu.neighbours,
-    digits_gpu.make_digits,
-    bucket_sort_gpu.count_digits,
-    bucket_sort_gpu.scatter_digits,
-    staged_sort_gpu.count_bins,
-    staged_sort_gpu.spread_digits,
-    staged_sort_gpu.spread_entries,
-    staged_sort_gpu.count_buckets,
-    staged_sort_gpu.scatter_bins,
-    integrate_gpu.group_pairs,
-    integrate_gpu.bit_lists,
-    msm_gpu.begin_pass,
-    selected_sum_gpu.select_codes,
-    selected_sum_gpu.plan_rounds,
-    selected_sum_gpu.tail_lists,
-]
-
-
-@pytest.mark.parametrize("kernel", LISTS, ids=lambda kernel: str(kernel.name))
-def test_kernels_of_lists_keep_their_values_in_registers_and_are_integer_code(kernel: Any) -> None:
-    compiled = kernel.compile(H200)
-    assert compiled.registers <= 64
-    assert compiled.spill_bytes == 0
-    assert "f64" not in compiled.ptx, "a signed and an unsigned 64-bit integer met: Numba makes that a float"
-
-
-def test_long_rounds_of_g1_keep_16_warps_on_a_multiprocessor() -> None:
-    compiled = pair_add_kernel(FQ_GPU, DEFAULT_SHAPES[1][0]).compile(H200)
-    assert compiled.registers <= 128
-    assert compiled.spill_bytes <= 256
-    assert "f64" not in compiled.ptx
-
-
-def test_mixed_additions_keep_the_sum_and_the_point_in_registers_of_12_warps() -> None:
-    compiled = gpu_curve.adding(gpu_curve.SHAPES[0]).compile(H200)
-    assert compiled.registers <= 65536 // (12 * 32)
-    assert compiled.spill_bytes == compiled.stack_bytes == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kernel", "spill_bytes"),
-    [
-        (pair_add_kernel(FQ_GPU, DEFAULT_SHAPES[1][1]), 0),
-        (pair_add_kernel(FQ2_GPU, DEFAULT_SHAPES[2][0]), 128),
-        (sum_lists_kernel(FQ_GPU, 64), 0),
-        (sum_lists_kernel(FQ2_GPU, 64), 3200),
-    ],
-)
-def test_other_kernels_of_points_spill_no_more_than_they_do_today(kernel: Any, spill_bytes: int) -> None:
-    compiled = kernel.compile(H200)
-    assert compiled.spill_bytes <= spill_bytes
-    assert "f64" not in compiled.ptx
-
 
 EVERY_NUMBER_OF_WINDOWS = range(LEAST_WINDOWS, MOST_WINDOWS + 1)
 
