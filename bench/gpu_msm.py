@@ -324,8 +324,8 @@ def msm_times(
 
 
 OTHER_PLANS: dict[int, list[dict[str, Any]]] = {
-    16: [{"windows": 18}, {"windows": 20}, {"tail_threads": 32}, {"small_below": 0}],
-    18: [{"windows": 16}, {"windows": 18}, {"tail_threads": 32}],
+    16: [{"windows": 19}, {"windows": 20}, {"windows": 21}, {"tail_threads": 32}],
+    18: [{"windows": 16}, {"windows": 18}, {"bin_bits": 8}],
     20: [{"windows": 14}, {"windows": 16}, {"bin_bits": None}],
     22: [{"windows": 13}, {"windows": 15}],
     24: [{"windows": 13}, {"tail_threads": 128}],
