@@ -20,7 +20,7 @@ ROOMS = {
     "cli": {"cli", "config", "doctor", "options", "report", "view"},
 }
 #: These import nothing of ours, and every floor may import them.
-SERVANTS = {"errors", "events", "folders", "units"}
+SERVANTS = {"errors", "events", "folders", "units", "whole_files"}
 #: What only `kernels` may import: it compiles, or takes its time to load.
 COMPILERS = {"numba", "llvmlite"}
 

@@ -4,15 +4,15 @@ Read in this order:
 
     r1cs                             rows of one template, traced on symbolic variables
     boolean, uint32                  bits and words under trace
-    builder                          instances of templates in order: a circuit
+    tables                           templates as the flat arrays of `kernels.instances`
+    builder, kept                    instances of templates in order: a circuit; circuits on disk
     numbers, sha256, poseidon,
     insertion, merkle_path, label    gadgets: what builders call
     porep                            the circuit of one PoRep partition, and its free values
-    tables                           templates as the flat arrays of `kernels.instances`
     waves                            which instances can be filled at a time
     witness, rows, digest            all values, A.z and B.z and the transpose, what pins a circuit down
 
 Words: a *template* is a gadget's rows over *slots*; an *instance* puts it at a row and a variable, over
 *external* variables; *free* variables are given, all others computed; a *strand* is a range of instances that
-depends on the first strand and on itself only. May import `sector`, `kernels` and `errors`.
+depends on the first strand and on itself only. May import `sector`, `kernels` and servants.
 """

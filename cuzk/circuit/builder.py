@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.r1cs import Template
-from cuzk.kernels.instances import INSTANCE, Instances
+from cuzk.circuit.tables import flat_templates, starts
+from cuzk.kernels.instances import INSTANCE, Instances, Templates
 
 Bits = NDArray[np.int64]
 
@@ -71,12 +71,26 @@ class Circuit:
         a, b, c = (self.instance_counts @ per_template).tolist()
         return a + self.num_inputs, b, c
 
+    @cached_property
+    def flat_templates(self) -> Templates:
+        """The templates as kernels read them."""
+        return flat_templates(self.templates)
+
     def instances_of(self, template: int) -> NDArray[np.int64]:
         """Which instances have the template with this number."""
         return np.flatnonzero(self.instances.table["template"] == template)
 
     def occurs(self, side: int) -> NDArray[np.bool_]:
-        """(inputs + aux,) bool: which variables have a coefficient in A (0), B (1) or C (2)."""
+        """(inputs + aux,) bool: which variables have a coefficient in A (0) or B (1)."""
+        count = self.num_inputs + self.num_aux
+        return np.unpackbits(self.packed_occurrences[side], count=count).view(np.bool_)
+
+    @cached_property
+    def packed_occurrences(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """What `occurs` gives for A and for B, a bit for each variable."""
+        return np.packbits(self._occurs(0)), np.packbits(self._occurs(1))
+
+    def _occurs(self, side: int) -> NDArray[np.bool_]:
         seen = np.zeros(self.num_inputs + self.num_aux, dtype=np.bool_)
         if side == 0:
             seen[: self.num_inputs] = True
@@ -86,11 +100,11 @@ class Circuit:
             slots = template.occurs(side)
             seen[0] |= slots[0] and len(which) > 0
             bits, own = 1 + template.external_bits, template.first_own_slot
-            for kind, starts, variables, offset in (
+            for kind, begins, variables, offset in (
                 (slots[1:bits], table["bits_start"], externals.external_bits, self.num_inputs),
                 (slots[bits:own], table["numbers_start"], externals.external_numbers, 0),
             ):
-                places = starts[which][:, None] + np.flatnonzero(kind)
+                places = begins[which][:, None] + np.flatnonzero(kind)
                 seen[variables[places].astype(np.int64) + offset] = True
             used = np.flatnonzero(slots[own:])
             for first in table["first_aux"][which]:
@@ -214,8 +228,3 @@ class CircuitBuilder:
             which = np.flatnonzero(table["template"] == number)
             full_aux[full_before[which][:, None] + np.arange(len(template.full))] += template.full
         return full_aux.astype(np.uint32)
-
-
-def starts(counts: Sequence[int]) -> NDArray[np.int64]:
-    """(n,) where each of n consecutive ranges of these lengths begins."""
-    return np.array([0, *accumulate(counts)][:-1], dtype=np.int64)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Bits, Circuit, CircuitBuilder
+from cuzk.circuit.kept import kept
 from cuzk.circuit.label import NODE_BITS, label
 from cuzk.circuit.merkle_path import merkle_path, sha256_node
 from cuzk.circuit.numbers import (
@@ -49,8 +50,13 @@ class Shared:
 
 
 @lru_cache(maxsize=2)
-def porep_circuit(shape: SectorShape, *, challenges: int | None = None) -> Circuit:
-    """The circuit of one partition; with `challenges`, of only the first so many."""
+def porep_circuit(shape: SectorShape) -> Circuit:
+    """The circuit of one partition, from disk if it was built before."""
+    return kept(f"PoRep {shape.name}", partial(build_porep_circuit, shape))
+
+
+def build_porep_circuit(shape: SectorShape, *, challenges: int | None = None) -> Circuit:
+    """The same, built; with `challenges`, of only the first so many."""
     builder = CircuitBuilder(f"PoRep {shape.name}")
     with builder.section("commitments"):
         shared = commitments(builder)

@@ -9,8 +9,9 @@ domain, the second the parameters. Coefficients are stored once and rows refer t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,10 @@ class Template:
     coefficients: NDArray[np.uint32]
     values: tuple[int, ...]
     labels: tuple[tuple[int, str], ...]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields: what follows from them is not worth its room where circuits are kept."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def rows(self) -> int:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.tables import flat_templates
 from cuzk.circuit.witness import Assignment
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.field_type import FR
@@ -60,7 +59,7 @@ def evaluate_side(
     out[circuit.rows :] = 0
     if side == A:
         out[circuit.rows : circuit.num_constraints] = assignment.inputs
-    tables = in_words(flat_templates(circuit)), in_words(circuit.instances)
+    tables = in_words(circuit.flat_templates), in_words(circuit.instances)
 
     def evaluate(task: tuple[int, int], out: FieldArray = out) -> None:
         evaluate_instances(FR, *tables, *task, side, assignment.variables, out)
@@ -105,7 +104,7 @@ def transpose_side(device: CpuDevice, circuit: Circuit, lagrange: FieldArray, si
     own = out[circuit.num_inputs :]
     if side == A:
         out[: circuit.num_inputs] = lagrange[circuit.rows : circuit.num_constraints]
-    templates, instances = in_words(flat_templates(circuit)), in_words(circuit.instances)
+    templates, instances = in_words(circuit.flat_templates), in_words(circuit.instances)
     slots = np.array([t.first_own_slot for t in circuit.templates])[circuit.instances.table["template"]]
     for begin, end in tasks(circuit, 0, len(slots), ROWS_A_BATCH):
         first = np.concatenate([[0], np.cumsum(slots[begin:end])])

@@ -8,13 +8,11 @@ factors are not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.circuit.builder import Circuit, starts
 from cuzk.circuit.r1cs import SIDES, Template
 from cuzk.kernels.field_type import FR as ONE_LANE
 from cuzk.kernels.fr_vector import from_integers, mont_rows
@@ -25,10 +23,8 @@ MOST_POWERS = 3
 """A product costs about as much as eight additions; more powers than this save little."""
 
 
-@lru_cache(maxsize=4)
-def flat_templates(circuit: Circuit) -> Templates:
+def flat_templates(templates: Sequence[Template]) -> Templates:
     """The tables of all templates of a circuit."""
-    templates = circuit.templates
     pool = CoefficientPool()
     programs = [row_program(template, pool) for template in templates]
     words = [template.witness.words for template in templates]
@@ -99,6 +95,11 @@ def row_program(
     order = np.lexsort((-(codes % SIGN), part))
     counts = np.bincount(part, minlength=2 * SIDES * template.rows)
     return np.concatenate([[0], np.cumsum(counts)]), slots[order], codes[order]
+
+
+def starts(counts: Sequence[int]) -> NDArray[np.int64]:
+    """(n,) where each of n consecutive ranges of these lengths begins."""
+    return np.array([0, *accumulate(counts)][:-1], dtype=np.int64)
 
 
 def ragged(lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.tables import flat_templates
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.instances import Variables, in_words
 from cuzk.kernels.witness import FREE, fill_instances
@@ -64,7 +63,7 @@ def assign(device: CpuDevice, circuit: Circuit, free: FreeValues) -> Assignment:
     )
     assignment.values[0, 0] = 1
     place_free(circuit, free, assignment)
-    tables = in_words(flat_templates(circuit)), in_words(circuit.instances)
+    tables = in_words(circuit.flat_templates), in_words(circuit.instances)
 
     def fill(strand: int) -> None:
         begin, end = circuit.strands[strand : strand + 2]

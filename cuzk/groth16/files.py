@@ -5,15 +5,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Progress
+from cuzk.whole_files import replace_whole
 
 DIGEST_HEX = 32
 """A manifest's digest: the first 32 hex digits of a file's unkeyed BLAKE2b-512."""
@@ -62,28 +61,10 @@ def read_small(path: Path) -> bytes:
     return data
 
 
-def temporary_beside(path: Path) -> Path:
-    """A name in the same folder that no other process uses, for what is renamed when complete."""
-    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-
-
 def replace_atomically(path: Path, data: bytes) -> None:
     """Make `path` hold `data`, or leave it as it was. Raises ResourceError."""
-    temporary = temporary_beside(path)
     with writing(path):
-        try:
-            with temporary.open("xb") as file:
-                file.write(data)
-                sync(file)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-def sync(file: BinaryIO) -> None:
-    """The file's bytes are on the disk when this returns: a rename must not overtake them."""
-    file.flush()
-    os.fsync(file.fileno())
+        replace_whole(path, [data])
 
 
 def require_space(folder: Path, needed_bytes: int) -> None:

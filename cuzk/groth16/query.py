@@ -33,13 +33,11 @@ class Selection:
         """The section that has points for these inputs, then for these aux variables."""
         chosen = np.flatnonzero(inputs)
         full = np.flatnonzero(aux[circuit.full_aux])
-        place = np.cumsum(aux) - 1 + len(chosen)
+        places = len(chosen) + _ranks(aux, circuit.full_aux[full])
         return cls(
             inputs=chosen,
             aux=aux,
-            full_index=np.concatenate([np.arange(len(chosen)), place[circuit.full_aux[full]]]).astype(
-                np.uint32
-            ),
+            full_index=np.concatenate([np.arange(len(chosen)), places]).astype(np.uint32),
             full=full,
         )
 
@@ -50,6 +48,17 @@ class Selection:
             full_index=self.full_index,
             full_scalars=np.concatenate([assignment.inputs[self.inputs], assignment.full[self.full]]),
         )
+
+
+def _ranks(chosen: NDArray[np.bool_], places: NDArray[np.uint32]) -> NDArray[np.intp]:
+    """(k,) how many are chosen before each of the places, which ascend.
+
+    Sums between places, as a sum up to every place would take eight bytes a variable.
+    """
+    if len(places) == 0:
+        return np.zeros(0, np.intp)
+    between: NDArray[np.intp] = np.add.reduceat(chosen.view(np.uint8), places, dtype=np.intp)
+    return np.cumsum(between) - between + np.count_nonzero(chosen[: places[0]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import A, B, C
-from cuzk.circuit.tables import flat_templates
 from cuzk.circuit.waves import waves_of
 from cuzk.circuit.witness import FreeValues, free_places
 from cuzk.groth16.query import Selection
@@ -75,7 +74,7 @@ class DeviceSynthesis(_OnCard):
         self.stream = device.new_stream()
         try:
             self._make_room()
-            self._tables = upload_tables(device, flat_templates(circuit), circuit.instances)
+            self._tables = upload_tables(device, circuit.flat_templates, circuit.instances)
             self._held += self._tables
             waves = waves_of(circuit)
             self._order, self._wave_starts = self._copy(waves.order), waves.starts

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cuzk.groth16.development import MARK_SUFFIX, mark_content
-from cuzk.groth16.files import make_folder, require_space, sync, temporary_beside, writing
+from cuzk.groth16.files import make_folder, require_space, writing
 from cuzk.groth16.parameters import SECTIONS, PointCounts, SectionName
 from cuzk.groth16.verifying_key import COUNT_BYTES, VerifyingKey
+from cuzk.whole_files import sync, temporary_beside
 
 _SMALL_FILES_BYTES = 1 << 16
 """Room for `.vk`, `.meta` and the mark beside `.params`."""

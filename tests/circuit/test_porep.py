@@ -7,17 +7,18 @@ filecoin-proofs 19.1.0 with bellperson 0.27.0.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cuzk.circuit.builder import CircuitBuilder
+from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.digest import aux_digest, list_digest, r1cs_digest
 from cuzk.circuit.label import label
 from cuzk.circuit.numbers import free_bits
-from cuzk.circuit.porep import Commitments, challenge, commitments, free_values, porep_circuit
+from cuzk.circuit.porep import Commitments, build_porep_circuit, challenge, commitments, free_values
 from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
 from cuzk.circuit.sha256 import constant_bits_be
 from cuzk.circuit.witness import assign
@@ -52,9 +53,15 @@ SIZES = {
 }
 
 
+@lru_cache(maxsize=2)
+def circuit_of(shape: SectorShape) -> Circuit:
+    """Built here, not by an earlier process."""
+    return build_porep_circuit(shape)
+
+
 @pytest.mark.parametrize("sector_bytes", SIZES, ids=lambda size: shape_of(size).name)
 def test_published_sizes_have_the_known_counts(sector_bytes: int) -> None:
-    circuit = porep_circuit(shape_of(sector_bytes))
+    circuit = circuit_of(shape_of(sector_bytes))
     counts, dense, nonzeros, bits = SIZES[sector_bytes]
     assert (circuit.num_constraints, circuit.num_aux, circuit.num_inputs) == counts
     assert (int(circuit.a_aux_density.sum()), int(circuit.b_aux_density.sum())) == dense
@@ -73,7 +80,7 @@ def test_every_size_follows_the_closed_form(shape: SectorShape) -> None:
     rows += 522269 * layers + 1 + 2 * (530 * eights + 314 * twos + 2) + column
     aux = 1 + 45335 * d + 14 * (layers + column + 537 * eights + 315 * twos) + 64 + 1530
     aux += 3570 * (layers - 1) + 521749 * layers + 1 + 2 * (537 * eights + 315 * twos) + column
-    circuit = porep_circuit(shape)
+    circuit = circuit_of(shape)
     count = shape.challenges
     assert (circuit.rows, circuit.num_aux) == (FIXED_ROWS + count * rows, FIXED_AUX + count * aux)
     assert circuit.num_inputs == 4 + 18 * count
@@ -82,7 +89,7 @@ def test_every_size_follows_the_closed_form(shape: SectorShape) -> None:
 
 
 def test_32_gib_is_described_in_little_memory() -> None:
-    circuit = porep_circuit(shape_of(32 * GIB))
+    circuit = circuit_of(shape_of(32 * GIB))
     arrays = [circuit.full_aux, circuit.section, *circuit.instances]
     assert sum(array.nbytes for array in arrays) < 32 * MIB
 
@@ -111,7 +118,7 @@ def test_label_has_the_rows_that_upstream_asserts() -> None:
 
 
 def test_fixed_part_has_the_known_rows() -> None:
-    circuit = porep_circuit(shape_of(2 * KIB))
+    circuit = circuit_of(shape_of(2 * KIB))
     expected = "681bfeb5237a77e92c0fc9dfbf20ef5588a0c960a9ac7ad6e9f6f84be2f4b97b"
     assert r1cs_digest(circuit, strands=1) == expected
 
@@ -123,7 +130,7 @@ def test_fixed_part_has_the_known_rows() -> None:
 )
 def test_first_challenge_has_the_known_rows(sector_bytes: int) -> None:
     shape = shape_of(sector_bytes)
-    circuit = porep_circuit(shape, challenges=1)
+    circuit = build_porep_circuit(shape, challenges=1)
     assert r1cs_digest(circuit, strands=2) == UPSTREAM["r1cs_after_challenge_0"][shape.name]
 
 
@@ -140,7 +147,7 @@ def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> Non
     shape = shape_of(case["sector_size"])
     c1 = read_c1(POREP / case["file"], registered=MADE_UP.get(case["file"]))
     public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-    circuit = porep_circuit(shape)
+    circuit = circuit_of(shape)
     for partition, expected in zip(c1.partitions, case["partitions"], strict=True):
         assignment = assign(DEVICE, circuit, free_values(shape, public, partition))
         a, b = evaluate_rows(DEVICE, circuit, assignment)
@@ -179,7 +186,7 @@ def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> Non
 def test_a_sector_that_nobody_sealed_satisfies_every_row_and_gives_a_verifiers_inputs(name: str) -> None:
     c1 = synthesize(registered_proof(name), seed=1, device=DEVICE, progress=lambda done, total: None)
     public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-    circuit = porep_circuit(c1.shape)
+    circuit = circuit_of(c1.shape)
     last = c1.partitions[-1]
     assignment = assign(DEVICE, circuit, free_values(c1.shape, public, last))
     sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
@@ -189,7 +196,7 @@ def test_a_sector_that_nobody_sealed_satisfies_every_row_and_gives_a_verifiers_i
 
 def test_no_instance_reads_a_variable_twice() -> None:
     """Rows keep terms of different slots apart: two slots of one variable would make two terms of one."""
-    circuit = porep_circuit(shape_of(32 * GIB), challenges=1)
+    circuit = build_porep_circuit(shape_of(32 * GIB), challenges=1)
     externals, table = circuit.instances, circuit.instances.table
     for row in table:
         template = circuit.templates[row["template"]]
