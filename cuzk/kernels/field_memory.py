@@ -253,15 +253,29 @@ def load_encoded(typingctx: Any, form: Any, encoded: Any, row: Any, last: Any, c
 
     encoded  (n, bytes) uint8, a whole point a row. The result may exceed p: see `is_below_p`
     """
-    component = form.form.base.lowering.encoded_type(Element(form.form.base))
-    result = component if form.form.degree == 1 else Fq2(component, component)
+    result = _encoded_value(form)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointers = _encoded_pointers(context, builder, sig, args)
-        base = form.form.base
-        return join(builder, [base.lowering.load_big_endian(builder, base, places) for places in pointers])
+        rows = _rows_up_to(context, builder, sig, args, 2)
+        return _load_encoded(context, builder, sig, args, rows)
 
     return result(form, encoded, row, last, column), lower
+
+
+@intrinsic
+def gather_encoded(
+    typingctx: Any, form: Any, encoded: Any, i: Any, last: Any, column: Any, index: Any
+) -> Any:
+    """The same of the rows index[i], index[i+1], ..., but index[last] for those beyond it; 1-D uint32."""
+    result = _encoded_value(form)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = cgutils.create_struct_proxy(index)(context, builder, args[5]).data
+        places = _rows_up_to(context, builder, sig, args, 2)
+        rows = [builder.zext(builder.load(builder.gep(data, [place])), I64) for place in places]
+        return _load_encoded(context, builder, sig, args, rows)
+
+    return result(form, encoded, i, last, column, index), lower
 
 
 @intrinsic
@@ -270,7 +284,8 @@ def store_encoded(typingctx: Any, form: Any, encoded: Any, row: Any, last: Any, 
     assert x == value_of_form(form.form), x
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointers = _encoded_pointers(context, builder, sig, args)
+        rows = _rows_up_to(context, builder, sig, args, 2)
+        pointers = _encoded_pointers(context, builder, sig, args, rows)
         base = form.form.base
         for component, places in zip(split(builder, form.form, args[5]), pointers, strict=True):
             base.lowering.store_big_endian(builder, base, component, places)
@@ -279,11 +294,27 @@ def store_encoded(typingctx: Any, form: Any, encoded: Any, row: Any, last: Any, 
     return types.void(form, encoded, row, last, column, x), lower
 
 
-def _encoded_pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[list[Any]]:
-    """For each component, c0 first, the addresses of its bytes in the rows."""
-    form = sig.args[0].form
-    first, last, column = (_index(context, builder, sig, args, position) for position in (2, 3, 4))
-    rows = [_at_most(builder, row, last) for row in _neighbours(builder, form, first)]
+def _encoded_value(form: Any) -> Any:
+    """The type of plain numbers that may exceed p."""
+    component = form.form.base.lowering.encoded_type(Element(form.form.base))
+    return component if form.form.degree == 1 else Fq2(component, component)
+
+
+def _load_encoded(context: Any, builder: Any, sig: Any, args: Any, rows: list[Any]) -> Any:
+    base = sig.args[0].form.base
+    pointers = _encoded_pointers(context, builder, sig, args, rows)
+    return join(builder, [base.lowering.load_big_endian(builder, base, places) for places in pointers])
+
+
+def _rows_up_to(context: Any, builder: Any, sig: Any, args: Any, position: int) -> list[Any]:
+    """The row args[position] and its neighbours, but none beyond args[position + 1]."""
+    first, last = (_index(context, builder, sig, args, position + k) for k in (0, 1))
+    return [_at_most(builder, row, last) for row in _neighbours(builder, sig.args[0].form, first)]
+
+
+def _encoded_pointers(context: Any, builder: Any, sig: Any, args: Any, rows: list[Any]) -> list[list[Any]]:
+    """For each component, c0 first, the addresses of its bytes in rows of args[1], from byte args[4] on."""
+    form, column = sig.args[0].form, _index(context, builder, sig, args, 4)
     size = form.base.modulus.bits // 64 * 8 + 8
     offsets = [builder.add(column, ir.Constant(I64, size * i)) for i in reversed(range(form.degree))]
     point = 2 * form.degree * size

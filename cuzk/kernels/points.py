@@ -29,7 +29,7 @@ from cuzk.kernels.field import (
     to_mont,
     words_of,
 )
-from cuzk.kernels.field_memory import load_encoded, store_encoded
+from cuzk.kernels.field_memory import gather_encoded, store_encoded
 from cuzk.kernels.field_type import FormType
 from cuzk.kernels.jit import jit
 from cuzk.kernels.modulus import CURVE_B
@@ -72,12 +72,15 @@ def padded(count: int) -> int:
 
 
 @jit
-def _decode(form, encoded, rows, begin, end):
-    """Rows begin..end of the points: the index of the first bad one, or -1. The last fills up its group."""
+def _decode(form, encoded, index, rows, begin, end):
+    """rows[begin:end] of the points index[begin:end]: the place of the first bad one, or -1.
+
+    The last one fills up its group.
+    """
     half = encoded.shape[1] // 2
     for i in range(begin, end, lanes_of(form)):
-        plain_x = load_encoded(form, encoded, i, end - 1, 0)
-        plain_y = load_encoded(form, encoded, i, end - 1, half)
+        plain_x = gather_encoded(form, encoded, i, end - 1, 0, index)
+        plain_y = gather_encoded(form, encoded, i, end - 1, half, index)
         x, y = to_mont(form, plain_x), to_mont(form, plain_y)
         store_at(form, rows, i, 0, x)
         store_at(form, rows, i, words_of(form), y)
@@ -109,21 +112,27 @@ def _encode(form, rows, encoded):
 
 
 def decode_points(
-    device: CpuDevice, form: Any, encoded: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
+    device: CpuDevice,
+    form: Any,
+    encoded: np.ndarray[Any, Any],
+    rows: np.ndarray[Any, Any],
+    index: np.ndarray[Any, np.dtype[np.uint32]] | None = None,
 ) -> BadPoint | None:
-    """rows[:n] := the n encoded points, each checked to be on the curve; the first bad one, or None.
+    """rows[k] := point index[k] of the encoded ones, checked to be on the curve; the first bad one, or None.
 
     encoded  (n, 96 or 192) uint8
-    rows     at least `padded(n)` rows of 2*words uint64, from `aligned_empty`
+    rows     at least as many as points, `padded`, of 2*words uint64, from `aligned_empty`
+    index    (k,) which points; without it all, in order
     Whether points lie in the subgroup is not checked here: see `subset_sums`.
     """
-    count = len(encoded)
+    index = np.arange(len(encoded), dtype=np.uint32) if index is None else index
+    count = len(index)
     assert encoded.shape[1] == encoded_bytes(form) and len(rows) >= padded(count), (encoded.shape, rows.shape)
 
     def task(begin: int) -> int:
-        return int(_decode(form, encoded, rows, begin, min(begin + _TASK, count)))
+        return int(_decode(form, encoded, index, rows, begin, min(begin + _TASK, count)))
 
-    bad = [index for index in device.map(task, range(0, count, _TASK)) if index >= 0]
+    bad = [int(index[place]) for place in device.map(task, range(0, count, _TASK)) if place >= 0]
     return BadPoint(bad[0], reason_of(encoded[bad[0]])) if bad else None
 
 

@@ -42,6 +42,30 @@ def test_decoding_gives_the_points_and_encoding_gives_the_bytes_back(
     assert (back == encoded).all()
 
 
+@pytest.mark.parametrize(("group", "form"), GROUPS)
+@pytest.mark.parametrize(
+    "chosen", [[], [20], [0, 20], [3, 4, 5], [*range(0, 21, 2)], [20, 1, 1, 0, 7, 9, 2, 3, 19], [*range(21)]]
+)
+def test_some_points_are_decoded_in_the_order_of_their_index(
+    group: str, form: Any, chosen: list[int]
+) -> None:
+    points = _points(group, 21)
+    encoded = _array([encode_point(point) for point in points])
+    rows = aligned_empty(padded(len(chosen)), 2 * form.words)
+    assert decode_points(DEVICE, form, encoded, rows, np.array(chosen, np.uint32)) is None
+    assert rows_to_points(form, rows[: len(chosen)]) == [points[i] for i in chosen]
+
+
+@pytest.mark.parametrize(("group", "form"), GROUPS)
+def test_a_bad_point_matters_where_it_is_chosen(group: str, form: Any) -> None:
+    encoded = _array([encode_point(point) for point in _points(group, 21)])
+    encoded[13, -1] ^= 1
+    rows = aligned_empty(24, 2 * form.words)
+    assert decode_points(DEVICE, form, encoded, rows, np.delete(np.arange(21, dtype=np.uint32), 13)) is None
+    found = decode_points(DEVICE, form, encoded, rows, np.array([2, 20, 9, 13, 4], np.uint32))
+    assert found is not None and found.index == 13 and "not on the curve" in found.reason
+
+
 def _with_coordinate(encoded: bytes, index: int, value: int) -> bytes:
     return encoded[: 48 * index] + value.to_bytes(48, "big") + encoded[48 * (index + 1) :]
 
