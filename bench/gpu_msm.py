@@ -287,15 +287,18 @@ def msm_case(
 ) -> None:  # fmt: skip
     given = {name: changes.pop(name, None) for name in ("windows", "windows_a_pass")}
     p = replace(msm_plan(form, n, **given), **changes)
-    with device.allocate(workspace_bytes(device, form, p), np.uint8) as workspace:
-        msm = GpuMsm(device, form, x.rows(0, n), y.rows(0, n), p, workspace)
+    points = x.rows(0, n), y.rows(0, n)
+    with (
+        device.allocate(workspace_bytes(device, form, p), np.uint8) as workspace,
+        GpuMsm(device, form, *points, p, workspace) as msm,
+        GpuMsm(device, form, *points, p, workspace, use_graphs=False) as plain,
+    ):
         ok = msm.run(scalars) == want and msm.run(scalars) == want
         facts = timed(device, lambda: msm.submit(scalars), msm.fold, runs)
         report(part="msm", group=curve_of(form).name, n=n, scalars=name, c=p.c, windows=p.windows,
         a_pass=p.windows_a_pass,
                **facts, GB=workspace.nbytes / 1e9, note=note, check="ok" if ok else "WRONG")  # fmt: skip
         if stages:
-            plain = GpuMsm(device, form, x.rows(0, n), y.rows(0, n), p, workspace, use_graphs=False)
             assert plain.run(scalars) == want
             marks: list[tuple[str, Any]] = [("start", device.new_event().record(device.stream))]
             plain.mark = lambda stage: marks.append((stage, device.new_event().record(device.stream)))
@@ -373,10 +376,11 @@ def selected_times(
 
         def one(variant: dict[str, Any]) -> None:
             p = replace(selected_plan(form, n), **variant)
-            with device.allocate(
-                selected_layout(form, p, device.card.multiprocessors).nbytes, np.uint8
-            ) as workspace:
-                total = GpuSelectedSum(device, form, x.rows(0, n), y.rows(0, n), p, workspace)
+            nbytes = selected_layout(form, p, device.card.multiprocessors).nbytes
+            with (
+                device.allocate(nbytes, np.uint8) as workspace,
+                GpuSelectedSum(device, form, x.rows(0, n), y.rows(0, n), p, workspace) as total,
+            ):
                 ok = total.run(bits) == want and total.run(bits) == want
                 facts = timed(device, lambda: total.submit(bits), total.result, 10)
                 report(part="selected", group=curve.name, n=n, **facts, G=count / facts["card_ms"] / 1e6,

@@ -123,13 +123,15 @@ class SectionPlan:
         at_once = self.slice_points or self.points
         held = 2 * at_once if self.slice_points else at_once
         yield Part(name=f"points of {self.section}", nbytes=points_bytes(self.form, held))
-        workspace = msm_layout(self.form, self.msm, multiprocessors).nbytes
+        workspace = msm_layout(self.form, self.msm, multiprocessors).nbytes + self.msm.kept_bytes
         if self.selected is None:
             yield Part(name="sum over h", nbytes=workspace, phases=("proving",))
-            checking = selected_layout(self.form, selected_plan(self.form, at_once), multiprocessors).nbytes
+            checked = selected_plan(self.form, at_once)
+            checking = selected_layout(self.form, checked, multiprocessors).nbytes + checked.kept_bytes
             yield Part(name="check of h", nbytes=checking + 2 * at_once, phases=("checking",))
             return
-        bits = selected_layout(self.form, self.selected, multiprocessors).nbytes + self.points
+        bits = selected_layout(self.form, self.selected, multiprocessors).nbytes
+        bits += self.selected.kept_bytes + self.points
         yield Part(name=f"bits of {self.section}", nbytes=bits)
         full = workspace + points_bytes(self.form, self.full) + _SCALAR_BYTES * self.full
         yield Part(name=f"full scalars of {self.section}", nbytes=full, phases=("proving",))

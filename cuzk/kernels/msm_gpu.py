@@ -28,7 +28,7 @@ from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Extent, Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
-from cuzk.kernels.device.cuda_stream import Graph
+from cuzk.kernels.device.keeper import Keeper
 from cuzk.kernels.digits_gpu import THREADS as DIGIT_THREADS
 from cuzk.kernels.digits_gpu import digit_constants, make_digits
 from cuzk.kernels.integrate_gpu import THREADS as LIST_THREADS
@@ -90,11 +90,12 @@ def begin_pass(buckets, bin_words, n_points, words, counts, extras, bins, bases,
         largest[0] = 0
 
 
-class GpuMsm:
+class GpuMsm(Keeper):
     """The MSM of one array of points, for any number of scalar vectors of the same length, one after another.
 
     points_x, points_y  (n, words) uint32 on the device, Montgomery form, the identity (0, 0)
-    workspace           (nbytes,) uint8 on the device, of at least `workspace_bytes`; overwritten
+    workspace           (nbytes,) uint8 on the device, of at least `workspace_bytes`; overwritten by each run,
+                        so that what runs in the same stream may share it
     use_graphs          submit recorded graphs instead of single launches
     """
 
@@ -109,19 +110,24 @@ class GpuMsm:
         *,
         use_graphs: bool = True,
     ) -> None:
+        super().__init__()
         self.device, self.form, self.plan = device, form, plan
         self._points = (points_x, points_y)
         multiprocessors = device.card.multiprocessors
         self._parts = msm_layout(form, plan, multiprocessors).carve(workspace)
         self._fixed_blocks = 8 * multiprocessors
         self._multiprocessors = multiprocessors
-        self._largest = device.pinned(1, np.uint32)
-        self._out = [device.pinned((plan.windows * plan.c, form.words), np.uint32) for _ in range(2)]
         self._fold_codes = fold_codes(plan)
         self._programs: dict[Any, Callable[[], None]] = {}
-        self._graphs: list[Graph] = []
         self._use_graphs = use_graphs
-        device.upload(digit_constants(plan), into=self._parts["constants"])
+        try:
+            self._constants = self.keep(device.upload(digit_constants(plan)))
+            self._largest = self.keep(device.pinned(1, np.uint32))
+            out = plan.windows * plan.c, form.words
+            self._out = [self.keep(device.pinned(out, np.uint32)) for _ in range(2)]
+        except BaseException:
+            self.close()
+            raise
         #: Called with the name of each stage as it has been submitted; for measurements, without graphs.
         self.mark: Callable[[str], None] = lambda stage: None
 
@@ -150,17 +156,6 @@ class GpuMsm:
         rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
         return horner(one_lane_form(self.form), rows, self._fold_codes)
 
-    def close(self) -> None:
-        """Give back recorded graphs and pinned memory. Points and workspace are the caller's."""
-        for held in (*self._graphs, self._largest, *self._out):
-            held.close()
-
-    def __enter__(self) -> GpuMsm:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _run(self, key: Any, submit: Callable[[], list[tuple[str, Launch]]]) -> None:
         """Prepare the launches once, then submit them, as a graph when it is wanted."""
         program = self._programs.get(key)
@@ -175,8 +170,7 @@ class GpuMsm:
 
             program = run_all
             if self._use_graphs:
-                graph = self.device.record(run_all)
-                self._graphs.append(graph)
+                graph = self.keep(self.device.record(run_all))
                 program = lambda: graph.run(stream)  # noqa: E731
             self._programs[key] = program
         program()
@@ -198,7 +192,7 @@ class GpuMsm:
         )  # fmt: skip
         digits = self._borrowed("pool_y", count, np.int32)
         make = self._launch(
-            make_digits, -(-p.n // DIGIT_THREADS), DIGIT_THREADS, scalars, p.n, at["constants"], p.c, p.wide,
+            make_digits, -(-p.n // DIGIT_THREADS), DIGIT_THREADS, scalars, p.n, self._constants, p.c, p.wide,
             p.windows, first, end, digits,
         )  # fmt: skip
         sort = self._simple_sort if p.bin_bits is None else self._staged_sort

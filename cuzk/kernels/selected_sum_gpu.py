@@ -22,7 +22,7 @@ from cuzk.kernels.curve import Point
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
-from cuzk.kernels.device.cuda_stream import Graph
+from cuzk.kernels.device.keeper import Keeper
 from cuzk.kernels.gpu_ops import atomic_add
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.rounds_gpu import LIST_THREADS, neighbours, scan_before
@@ -109,7 +109,7 @@ def tail_lists(state, bases, n_points, lists, room, selected, codes, lengths):  
             codes[q] = np.uint32(np.int64(n_points) + np.int64(bases[level - 1]) + q)
 
 
-class GpuSelectedSum:
+class GpuSelectedSum(Keeper):
     """The sum over bits for one array of points; points, form and workspace as for `msm_gpu.GpuMsm`."""
 
     def __init__(
@@ -123,16 +123,20 @@ class GpuSelectedSum:
         *,
         use_graphs: bool = True,
     ) -> None:
+        super().__init__()
         self.device, self.form, self.plan = device, form, plan
         self._points = (points_x, points_y)
         self._multiprocessors = device.card.multiprocessors
         self._parts = selected_layout(form, plan, self._multiprocessors).carve(workspace)
-        self._out = [device.pinned((1, form.words), np.uint32) for _ in range(2)]
         self._use_graphs = use_graphs
         self._programs: dict[int, Any] = {}
-        self._graphs: list[Graph] = []
-        device.upload(np.arange(plan.lists, dtype=np.uint32), into=self._parts["all_codes"])
-        device.upload(np.array([plan.lists], np.uint32), into=self._parts["all_length"])
+        try:
+            self._all_codes = self.keep(device.upload(np.arange(plan.lists, dtype=np.uint32)))
+            self._all_length = self.keep(device.upload(np.array([plan.lists], np.uint32)))
+            self._out = [self.keep(device.pinned((1, form.words), np.uint32)) for _ in range(2)]
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, bits: DeviceArray) -> Point[Any]:
         """Sum of the points whose bit is not 0, affine, plain integers, None for the identity; bits (n,)
@@ -156,8 +160,7 @@ class GpuSelectedSum:
 
             program = run_all
             if self._use_graphs:
-                graph = self.device.record(run_all)
-                self._graphs.append(graph)
+                graph = self.keep(self.device.record(run_all))
                 program = lambda: graph.run(stream)  # noqa: E731
             self._programs[bits.address] = program
         program()
@@ -168,17 +171,6 @@ class GpuSelectedSum:
         self.device.stream.synchronise()
         rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
         return horner(one_lane_form(self.form), rows, np.zeros((1, 1), np.uint32))
-
-    def close(self) -> None:
-        """Give back recorded graphs and pinned memory. Points and workspace are the caller's."""
-        for held in (*self._graphs, *self._out):
-            held.close()
-
-    def __enter__(self) -> GpuSelectedSum:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _launch(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> Launch:
         return self.device.load(kernel).prepare(blocks, threads, *arguments)
@@ -224,7 +216,7 @@ class GpuSelectedSum:
             ),
             self._launch(
                 tail, 1, p.tail_threads, at["list_x"], at["list_y"], at["list_x"], at["list_y"], p.lists,
-                at["all_codes"], p.lists, at["all_length"], at["out_x"], at["out_y"], 0,
+                self._all_codes, p.lists, self._all_length, at["out_x"], at["out_y"], 0,
             ),
         ]  # fmt: skip
         return launches

@@ -22,7 +22,7 @@ MSM_ROUNDS = 128  # in one pass at most, with room: 31 for the buckets, 12 for t
 SELECTED_ROUNDS = 40
 SCAN_THREADS = 256
 SCAN_TILE = 8 * SCAN_THREADS
-CONSTANT_WORDS = 12  # of `bucket_sort_gpu.digit_constants`
+CONSTANT_WORDS = 12  # of `digits_gpu.digit_constants`
 STATE_WORDS = 3  # of a sum over bits
 #: Of the staged sort: bits of its first step, limits of a bin.
 FIRST_BITS = 7
@@ -114,6 +114,11 @@ class GpuPlan:
         return h, self.c - 1 - h
 
     @property
+    def kept_bytes(self) -> int:
+        """Of the card, beside a working memory that others may share."""
+        return 8 * CONSTANT_WORDS
+
+    @property
     def passes(self) -> list[tuple[int, int]]:
         """First and end window of each."""
         step = self.windows_a_pass
@@ -169,7 +174,6 @@ def msm_layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     parts.add("sizes", MSM_ROUNDS)
     parts.add("bases", MSM_ROUNDS)
     parts.add("largest", 1)
-    parts.add("constants", CONSTANT_WORDS, np.uint64)
     parts.add("bins", 1 if b is None else (2 * windows << b) + 1 + (windows << FIRST_BITS))
     parts.add("starts", 1 if b is None else (windows << b) + 1)
     parts.add("sort_scratch", 8)
@@ -202,6 +206,11 @@ class SelectedPlan:
     tail_threads: int
 
     @property
+    def kept_bytes(self) -> int:
+        """As of `GpuPlan`."""
+        return 4 * (self.lists + 1)
+
+    @property
     def limit(self) -> int:
         return self.lists * self.room
 
@@ -219,6 +228,7 @@ def selected_plan(form: Form, n: int) -> SelectedPlan:
 
 
 def selected_layout(form: Form, plan: SelectedPlan, multiprocessors: int) -> Layout:
+    """The working memory of a sum over bits."""
     parts = Layout()
     pairs = plan.n // 2 + 1
     parts.add("state", STATE_WORDS)
@@ -228,8 +238,6 @@ def selected_layout(form: Form, plan: SelectedPlan, multiprocessors: int) -> Lay
     parts.add("pairs_1", pairs // 2 + 1, np.uint64)
     parts.add("tail_codes", plan.limit)
     parts.add("tail_lengths", plan.lists)
-    parts.add("all_codes", plan.lists)
-    parts.add("all_length", 1)
     for axis in "xy":
         parts.add(f"list_{axis}", (plan.lists, form.words))
         parts.add(f"out_{axis}", (1, form.words))

@@ -17,8 +17,9 @@ if find_spec("numba_cuda") is None:
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
 from cuzk.kernels.sum_plan import msm_plan
-from cuzk.kernels.sum_schedule import GpuPlan
+from cuzk.kernels.sum_schedule import GpuPlan, selected_layout, selected_plan
 from cuzk.kernels.xyzz import curve_of
 from tests.gpu.known_points import GROUPS, known_points, uploaded
 from tests.kernels.multiples import scalar_rows
@@ -67,11 +68,12 @@ def check(device: CudaDevice, form: Any, made: GpuPlan, which: list[int], scalar
         uploaded(device, form, [known[i][1] for i in which]) as points,
         device.upload(scalar_rows(scalars)) as vector,
         device.allocate(workspace_bytes(device, form, made), np.uint8) as workspace,
+        GpuMsm(device, form, *points, made, workspace) as msm,
+        GpuMsm(device, form, *points, made, workspace, use_graphs=False) as plain,
     ):
-        msm = GpuMsm(device, form, *points, made, workspace)
         assert msm.run(vector) == expected
         assert msm.run(vector) == expected
-        assert GpuMsm(device, form, *points, made, workspace, use_graphs=False).run(vector) == expected
+        assert plain.run(vector) == expected
 
 
 @pytest.mark.parametrize("form", GROUPS)
@@ -115,9 +117,37 @@ def test_other_scalars_of_the_same_length_may_follow(device: CudaDevice, form: A
     with (
         uploaded(device, form, [known[i][1] for i in which]) as points,
         device.allocate(workspace_bytes(device, form, made), np.uint8) as workspace,
+        GpuMsm(device, form, *points, made, workspace) as msm,
     ):
-        msm = GpuMsm(device, form, *points, made, workspace)
         for scalars in vectors:
             total = sum(k * known[i][0] for k, i in zip(scalars, which, strict=True))
             with device.upload(scalar_rows(scalars)) as there:
                 assert msm.run(there) == curve.multiply(total % R, curve.generator)
+
+
+@pytest.mark.parametrize("form", GROUPS)
+def test_sums_of_both_kinds_take_turns_in_one_workspace(device: CudaDevice, form: Any) -> None:
+    rng, n, curve, known = random.Random(5), 3000, curve_of(form), known_points(form)
+    which = [rng.randrange(len(known)) for _ in range(n)]
+    scalars, bits = [rng.randrange(R) for _ in range(n)], [rng.randrange(2) for _ in range(n)]
+    made, over_bits = planned(form, n), selected_plan(form, n)
+    expected = [
+        curve.multiply(sum(k * known[i][0] for k, i in zip(factors, which, strict=True)) % R, curve.generator)
+        for factors in (scalars, bits)
+    ]
+    nbytes = max(
+        workspace_bytes(device, form, made),
+        selected_layout(form, over_bits, device.card.multiprocessors).nbytes,
+    )
+    with (
+        uploaded(device, form, [known[i][1] for i in which]) as points,
+        device.upload(scalar_rows(scalars)) as numbers,
+        device.upload(np.array(bits, np.uint8)) as there,
+        device.allocate(nbytes, np.uint8) as workspace,
+        GpuMsm(device, form, *points, made, workspace) as msm,
+        GpuSelectedSum(device, form, *points, over_bits, workspace) as selected,
+    ):
+        for _ in range(2):
+            msm.submit(numbers)
+            selected.submit(there)
+            assert [msm.fold(), selected.result()] == expected

@@ -47,11 +47,11 @@ def test_the_selected_points_are_summed(device: CudaDevice, form: Any, n: int, k
         uploaded(device, form, [known[i][1] for i in which]) as points,
         device.upload(bits) as there,
         device.allocate(nbytes, np.uint8) as workspace,
+        GpuSelectedSum(device, form, *points, plan, workspace) as selected,
+        GpuSelectedSum(device, form, *points, plan, workspace, use_graphs=False) as plain,
     ):
-        selected = GpuSelectedSum(device, form, *points, plan, workspace)
         assert selected.run(there) == expected
         assert selected.run(there) == expected
-        plain = GpuSelectedSum(device, form, *points, plan, workspace, use_graphs=False)
         assert plain.run(there) == expected
 
 
@@ -65,6 +65,7 @@ def test_one_point_repeated_is_doubled_everywhere(device: CudaDevice, form: Any,
         uploaded(device, form, [point] * n) as points,
         device.upload(np.ones(n, np.uint8)) as there,
         device.allocate(nbytes, np.uint8) as workspace,
+        GpuSelectedSum(device, form, *points, plan, workspace) as selected,
     ):
-        total = GpuSelectedSum(device, form, *points, plan, workspace).run(there)
+        total = selected.run(there)
     assert total == curve.multiply(n * logarithm % FR.p, curve.generator)

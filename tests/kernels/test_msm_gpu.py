@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import defaultdict
+from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +15,15 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk.kernels import (
-    digits_gpu,
-    msm_gpu,
-    staged_sort_gpu,
-)
+from cuzk.errors import ResourceError
+from cuzk.kernels import digits_gpu, msm_gpu, staged_sort_gpu
+from cuzk.kernels.cuda_jit import CudaKernel
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field_type import FQ_GPU
 from cuzk.kernels.modulus import FR
+from cuzk.kernels.msm_gpu import GpuMsm
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
 from cuzk.kernels.sum_plan import msm_plan
 from cuzk.kernels.sum_schedule import (
     LEAST_WINDOWS,
@@ -27,8 +32,10 @@ from cuzk.kernels.sum_schedule import (
     additions,
     bin_bits,
     msm_layout,
+    selected_plan,
 )
 from cuzk.kernels.xyzz import EMPTY
+from tests.kernels.fake_cuda import FakeDriver
 
 EVERY_NUMBER_OF_WINDOWS = range(LEAST_WINDOWS, MOST_WINDOWS + 1)
 
@@ -105,3 +112,51 @@ def test_two_to_the_27_points_fit_a_card_of_139_gib_beside_parameters_of_47_gb_a
     assert msm_layout(FQ_GPU, plan, 132).nbytes + 47e9 + 3 * 32 * n < 0.9 * (139 << 30)
     assert msm_layout(FQ_GPU, msm_plan(FQ_GPU, n, windows_a_pass=3), 132).nbytes < 50e9
     assert msm_layout(FQ_GPU, msm_plan(FQ_GPU, n, windows_a_pass=1), 132).nbytes < 18e9
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[CudaDevice]:
+    """A card whose kernels do nothing."""
+    driver = FakeDriver()
+    driver.effects = defaultdict(lambda: lambda *_: None)
+    monkeypatch.setattr(CudaKernel, "cubin", lambda self, capability: b"code")
+    with CudaDevice("cuda:0", api=driver) as device:
+        yield device
+    assert driver.held == {}
+
+
+def made_sums(device: CudaDevice, points: DeviceArray, workspace: DeviceArray) -> list[Any]:
+    """Both kinds, over the same points."""
+    n = points.shape[0]
+    return [
+        GpuMsm(device, FQ_GPU, points, points, msm_plan(FQ_GPU, n), workspace),
+        GpuSelectedSum(device, FQ_GPU, points, points, selected_plan(FQ_GPU, n), workspace),
+    ]
+
+
+def test_sums_give_back_all_that_they_held(idle: CudaDevice) -> None:
+    n = 100
+    scalars, bits = idle.allocate((n, 4), np.uint64), idle.allocate(n, np.uint8)
+    points, workspace = idle.allocate((n, FQ_GPU.words), np.uint32), idle.allocate(1 << 22, np.uint8)
+    for argument, which in ((scalars, 0), (bits, 1)):  # the copies' pages and the kernels stay
+        with made_sums(idle, points, workspace)[which] as first:
+            first.run(argument)
+    used, handles = idle.memory.used_bytes, idle.open_handles
+    msm, selected = made_sums(idle, points, workspace)
+    assert msm.run(scalars) is None and selected.run(bits) is None
+    assert idle.open_handles > handles
+    msm.close()
+    selected.close()
+    selected.close()
+    assert (idle.memory.used_bytes, idle.open_handles) == (used, handles)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_sum_that_cannot_be_made_leaves_nothing(idle: CudaDevice, at: int) -> None:
+    points, workspace = idle.allocate((10, FQ_GPU.words), np.uint32), idle.allocate(1 << 22, np.uint8)
+    made_sums(idle, points, workspace)[0].close()
+    used, handles = idle.memory.used_bytes, idle.open_handles
+    idle._context.api.fail("cuMemHostAlloc", "OUT_OF_MEMORY", at=at)
+    with pytest.raises(ResourceError, match="does not pin"):
+        GpuMsm(idle, FQ_GPU, points, points, msm_plan(FQ_GPU, 10), workspace)
+    assert (idle.memory.used_bytes, idle.open_handles) == (used, handles)
