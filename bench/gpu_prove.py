@@ -32,8 +32,6 @@ import numpy as np  # noqa: E402
 
 import cuzk  # noqa: E402
 from cuzk.circuit.porep import Commitments, free_values, porep_circuit  # noqa: E402
-from cuzk.circuit.rows import evaluate_rows  # noqa: E402
-from cuzk.circuit.witness import assign  # noqa: E402
 from cuzk.events import Event, Notice, StageDone  # noqa: E402
 from cuzk.groth16.locate import find_parameters  # noqa: E402
 from cuzk.groth16.parameters import open_parameters  # noqa: E402
@@ -192,31 +190,29 @@ def diagnose(folder: Path, device: str) -> None:
     assert choice.card is not None
     circuit = porep_circuit(c1.shape)
     public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-    assignment = assign(choice.host, circuit, free_values(c1.shape, public, c1.partitions[0]))
+    free = free_values(c1.shape, public, c1.partitions[0])
     cpu = CpuTarget(choice.host, held, check_subgroup=False)
 
     with resident(choice.host, choice.card, held, check_subgroup=False) as gpu:
-        expected, _, _ = _steps(cpu, circuit, assignment, lambda h: h)
+        expected, _, _ = _steps(cpu, circuit, free, np.array)
         gpu.prepare()
-        got, rows, h = _steps(gpu, circuit, assignment, lambda h: gpu._device.download(h))
+        got, rows, h = _steps(gpu, circuit, free, lambda vector: gpu._device.download(vector))
         order = gpu._transforms.schedule.coefficients_at(np.arange(len(h)))
-        _, cpu_rows, cpu_h = _steps(cpu, circuit, assignment, lambda h: h, sums=False)
+        _, cpu_rows, cpu_h = _steps(cpu, circuit, free, np.array, sums=False)
     say(f"rows equal: {all(np.array_equal(x, y) for x, y in zip(rows, cpu_rows, strict=True))}")
     say(f"coefficients equal: {np.array_equal(h, cpu_h[order])}")
     for section, point in expected.items():
         say(f"sum {section} equal: {got.get(section) == point}")
 
 
-def _steps(
-    target: Any, circuit: Any, assignment: Any, to_host: Callable[[Any], Any], *, sums: bool = True
-) -> Any:
+def _steps(target: Any, circuit: Any, free: Any, to_host: Callable[[Any], Any], *, sums: bool = True) -> Any:
     """The sums of a proof by section, its rows, and its coefficients."""
+    assignment = target.assign(circuit, free)
     pending = begin_sums(target, circuit, assignment)
-    a, b = target.row_vectors(1 << 22)
-    evaluate_rows(target.host, circuit, assignment, out=(a, b))
-    rows = a.copy(), b.copy()
-    h = target.quotient(a, b)
-    coefficients = to_host(h).copy()
+    vectors = target.rows(circuit, assignment)
+    rows = [to_host(vector) for vector in vectors]
+    h = target.quotient(vectors)
+    coefficients = to_host(h)
     found = {}
     if sums:
         found["h"] = attempt("sum h", lambda: target.sum_of_h(h, _unheard))

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.porep import Commitments, free_values, porep_circuit
-from cuzk.circuit.witness import assign
 from cuzk.errors import InputError, ProofError, ResourceError, UsageError
 from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
 from cuzk.groth16.checked import CheckedFiles
@@ -23,7 +22,7 @@ from cuzk.groth16.parameters import ParameterFile, open_parameters
 from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
 from cuzk.groth16.prove import Randomizers
 from cuzk.groth16.prove import prove as prove_partition
-from cuzk.groth16.qap import full_counts, point_counts
+from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.verify import Verifier
@@ -123,7 +122,7 @@ def prove(
         with stage(on_event, "circuit"):
             circuit = porep_circuit(c1.shape)
             parameters.require(point_counts(circuit))
-        target.opened(full_counts(circuit))
+        target.opened(circuit)
         proofs = [
             _prove_one(target, c1, k, circuit, parameters, insecure_rs, _labelled(on_event, k, chosen))
             for k in chosen
@@ -194,7 +193,7 @@ def _prove_one(
     """The verified proof of partition k."""
     with stage(on_event, "witness"):
         public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-        assignment = assign(target.host, circuit, free_values(c1.shape, public, c1.partitions[k]))
+        assignment = target.assign(circuit, free_values(c1.shape, public, c1.partitions[k]))
     return prove_partition(
         target,
         parameters,

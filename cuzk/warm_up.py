@@ -131,7 +131,7 @@ GROUPS: dict[str, Callable[[CpuDevice], object]] = {
 }
 TO_CHECK = ("hashes",)
 TO_PROVE = ("sums in G2", "sums in G1", "witness", "rows", "transforms")
-TO_PROVE_BESIDE_GPU = ("witness", "rows", "single points")
+TO_PROVE_BESIDE_GPU = ("single points",)
 TO_GENERATE = ("multiples in G2", "multiples in G1", "transposed rows", "transforms", "values")
 TO_GENERATE_BESIDE_GPU = ("transposed rows", "transforms", "values")
 TO_CHECK_POINTS = ("sums in G2", "sums in G1")

@@ -131,9 +131,9 @@ class SectionPlan:
             yield Part(name="check of h", nbytes=checking + 2 * at_once, phases=("checking",))
             return
         bits = selected_layout(self.form, self.selected, multiprocessors).nbytes
-        bits += self.selected.kept_bytes + self.points
+        bits += self.selected.kept_bytes
         yield Part(name=f"bits of {self.section}", nbytes=bits)
-        full = workspace + points_bytes(self.form, self.full) + _SCALAR_BYTES * self.full
+        full = workspace + points_bytes(self.form, self.full)
         yield Part(name=f"full scalars of {self.section}", nbytes=full, phases=("proving",))
 
     def costs(self, speed: Speed) -> list[SumCost]:
@@ -156,22 +156,34 @@ class CardPlan:
 
     @classmethod
     def of(
-        cls, facts: CardFacts, counts: PointCounts, full: FullCounts, *, can_stream: bool = False
+        cls,
+        facts: CardFacts,
+        counts: PointCounts,
+        full: FullCounts,
+        synthesis_bytes: int,
+        *,
+        can_stream: bool = False,
     ) -> CardPlan:
         """The fastest plan that fits; where none does, the least one, which `require` refuses.
 
-        can_stream  whether sections may be streamed
+        synthesis_bytes  of the circuit's variables and tables: `synthesis_plan`
+        can_stream       whether sections may be streamed
         """
         most = len(_STREAMING_ORDER) if can_stream else 0
         for streamed in range(most + 1):
-            plan = cls._with(facts, counts, full, _STREAMING_ORDER[:streamed])
+            plan = cls._with(facts, counts, full, synthesis_bytes, _STREAMING_ORDER[:streamed])
             if plan.fits:
                 break
         return plan
 
     @classmethod
     def _with(
-        cls, facts: CardFacts, counts: PointCounts, full: FullCounts, streamed: Sequence[SectionName]
+        cls,
+        facts: CardFacts,
+        counts: PointCounts,
+        full: FullCounts,
+        synthesis_bytes: int,
+        streamed: Sequence[SectionName],
     ) -> CardPlan:
         """These sections streamed, in the largest slices that fit; the least slices where none do."""
         for slice_log2 in range(_MOST_SLICE_LOG2, _LEAST_SLICE_LOG2 - 1, -1):
@@ -180,16 +192,20 @@ class CardPlan:
                 _over_variables(facts, counts, full, name, slice_points if name in streamed else None)
                 for name, _ in SECTIONS[1:]
             )
-            h = _over_h(facts, counts, others, slice_points if "h" in streamed else None)
-            plan = cls._assembled(facts, counts, (h, *others))
+            all_else = cls._assembled(facts, counts, synthesis_bytes, others)
+            h = _over_h(counts, all_else, slice_points if "h" in streamed else None)
+            plan = cls._assembled(facts, counts, synthesis_bytes, (h, *others))
             if plan.fits or not streamed:
                 break
         return plan
 
     @classmethod
-    def _assembled(cls, facts: CardFacts, counts: PointCounts, sections: tuple[SectionPlan, ...]) -> CardPlan:
+    def _assembled(
+        cls, facts: CardFacts, counts: PointCounts, synthesis_bytes: int, sections: tuple[SectionPlan, ...]
+    ) -> CardPlan:
         parts = (
             *(part for section in sections for part in section.parts(facts.multiprocessors)),
+            Part(name="variables and templates", nbytes=synthesis_bytes),
             *_of_transforms(counts),
         )
         return cls(facts=facts, domain_log2=counts.domain_log2, sections=sections, parts=parts)
@@ -263,14 +279,12 @@ def _over_variables(
     )
 
 
-def _over_h(
-    facts: CardFacts, counts: PointCounts, others: Sequence[SectionPlan], slice_points: int | None
-) -> SectionPlan:
+def _over_h(counts: PointCounts, all_else: CardPlan, slice_points: int | None) -> SectionPlan:
     """Over full scalars alone, with the memory that all else leaves."""
     if slice_points is not None and slice_points >= counts.h:
         slice_points = None
     held = 2 * slice_points if slice_points else counts.h
-    all_else = CardPlan._assembled(facts, counts, tuple(others))
+    facts = all_else.facts
     left = all_else.budget_bytes - all_else.bytes_in("proving") - points_bytes(FQ_GPU, held)
     n = slice_points or counts.h
     plan = msm_plan_within(FQ_GPU, n, facts, left) or least_msm_plan(FQ_GPU, n, facts)

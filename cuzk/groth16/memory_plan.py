@@ -19,6 +19,7 @@ _SCALAR_BYTES = 32
 _WORD_BYTES = 8
 _INDEX_BYTES_A_POINT = 4
 _WITNESS_BYTES_A_VARIABLE = 2  # a byte for a bit, and 32 for each of the few that are none
+_SELECTION_BYTES_A_VARIABLE = 6  # a byte a section, three of them, and as much while they are packed
 _PROCESS_BYTES = 400 << 20  # interpreter, compiler and compiled kernels, measured
 _DRIVER_BYTES = 600 << 20  # what CUDA's driver takes of the host for one card
 
@@ -51,11 +52,11 @@ class MemoryPlan:
 
     @classmethod
     def beside_a_gpu(cls, counts: PointCounts) -> MemoryPlan:
-        """The host's part of the same when transforms and sums are a GPU's: pinned memory for two vectors."""
+        """The host's part when all is computed on a GPU: which variables each section has."""
         return cls(
             process=_PROCESS_BYTES + _DRIVER_BYTES,
-            witness=counts.l * _WITNESS_BYTES_A_VARIABLE,
-            transforms=2 * _SCALAR_BYTES * (counts.h + 1),
+            witness=counts.l * _SELECTION_BYTES_A_VARIABLE,
+            transforms=0,
             sums=0,
         )
 

@@ -8,7 +8,7 @@
 2 quotient  the coefficients h_i of (a b - c) / (X^m - 1)            six transforms
 3 sums      H over full scalars; L, A, B mostly over bits            `query`
 4 assemble  with r, s from the operating system, encode, verify
-Quotient and sums are computed by a `target`: the CPU or a GPU.
+All but the last is computed by a `target`: the CPU or a GPU.
 Source      [Groth16] eprint 2016/260, section 3.2; bellperson, groth16/prover/native.rs.
 """
 
@@ -16,19 +16,16 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import Any
 
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.rows import evaluate_rows
-from cuzk.circuit.witness import Assignment
 from cuzk.errors import ProofError
 from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.encoding import decode_g1, decode_g2
-from cuzk.groth16.parameters import ParameterFile, SectionName
+from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.proof import Proof
-from cuzk.groth16.qap import domain_log2
-from cuzk.groth16.query import selections
 from cuzk.groth16.target import Pending, Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.fr_vector import Vector
@@ -62,7 +59,7 @@ def prove(
     target: Target,
     parameters: ParameterFile,
     circuit: Circuit,
-    assignment: Assignment,
+    assignment: Any,
     randomizers: Randomizers,
     *,
     public_inputs: Vector,
@@ -72,15 +69,15 @@ def prove(
     """The verified proof of one partition.
 
     target         of the same parameters; it checks their points at the first use
+    assignment     of `target.assign`
     public_inputs  (n, 4) without ONE, from the statement, not the assignment: what a verifier will use
     Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned.
     """
     with stage(on_event, "rows"):
-        over_variables = begin_sums(target, circuit, assignment)
-        a, b = target.row_vectors(1 << domain_log2(circuit))
-        evaluate_rows(target.host, circuit, assignment, out=(a, b))
+        rows = target.rows(circuit, assignment)
     with stage(on_event, "transforms"):
-        h = target.quotient(a, b)
+        h = target.quotient(rows)
+    over_variables = begin_sums(target, circuit, assignment)
     with stage(on_event, "sum h", total=parameters.counts.h, unit="points") as progress:
         sums = {"h": target.sum_of_h(h, progress)}
     for section, pending in over_variables.items():
@@ -99,16 +96,9 @@ def prove(
     return proof
 
 
-def begin_sums(target: Target, circuit: Circuit, assignment: Assignment) -> dict[SectionName, Pending]:
-    """L, A and B, which need no quotient: a target that is not the CPU computes them beside the rows."""
-    of = selections(circuit)
-    a, b = of.a.query(assignment), of.b.query(assignment)
-    return {
-        "l": target.sum_over("l", of.l.query(assignment)),
-        "a": target.sum_over("a", a),
-        "b_g1": target.sum_over("b_g1", b),
-        "b_g2": target.sum_over("b_g2", b),
-    }
+def begin_sums(target: Target, circuit: Circuit, assignment: Any) -> dict[SectionName, Pending]:
+    """L, A and B: a target that is not the CPU computes them while the host waits for another."""
+    return {section: target.sum_over(section, circuit, assignment) for section, _ in SECTIONS[1:]}
 
 
 def assemble(parameters: ParameterFile, sums: Sums, randomizers: Randomizers) -> Proof:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import Assignment
+from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.target import Query
 
 
@@ -68,6 +69,9 @@ class Selections:
     l: Selection  # noqa: E741  the section's own name
     a: Selection
     b: Selection
+
+    def of(self, section: SectionName) -> Selection:
+        return {"l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
 
 
 @lru_cache(maxsize=2)

@@ -1,4 +1,4 @@
-"""What a proof asks of the machine that computes it: the quotient of its rows, and sums over its points.
+"""What a proof asks of the machine that computes it: variables, rows, their quotient, sums over its points.
 
 `target_cpu` and `target_gpu` answer; `prove` does not know which. A target belongs to one parameter file.
 """
@@ -12,11 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.witness import FreeValues
 from cuzk.errors import ParameterError
 from cuzk.events import Progress
 from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import ParameterFile, SectionName
-from cuzk.groth16.qap import FullCounts
 from cuzk.groth16.verifying_key import NEXT
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import Vector
@@ -66,20 +67,23 @@ class Target(Protocol):
     def prepare(self) -> None:
         """Begin what needs no witness; returns at once."""
 
-    def opened(self, full: FullCounts) -> None:
+    def opened(self, circuit: Circuit) -> None:
         """Wait until it is certain that the device can be had and has the memory of a proof; else raise."""
 
-    def row_vectors(self, m: int) -> tuple[Vector, Vector]:
-        """Two arrays (m, 4), uninitialised, where `quotient` wants the values of A and B."""
+    def assign(self, circuit: Circuit, free: FreeValues) -> Any:
+        """The values of all variables, for `rows` and `sum_over`; they hold until the next proof."""
 
-    def quotient(self, a: Vector, b: Vector) -> Any:
-        """The coefficients of (A*B - C) / (X^m - 1), C = A*B row by row, for `sum_of_h`; a, b are used up."""
+    def rows(self, circuit: Circuit, assignment: Any) -> Any:
+        """The values of A and B in all rows, for `quotient`."""
+
+    def quotient(self, rows: Any) -> Any:
+        """The coefficients of (A*B - C) / (X^m - 1), C = A*B row by row, for `sum_of_h`; uses up the rows."""
 
     def sum_of_h(self, h: Any, progress: Progress) -> Any:
         """The sum of h_i times point i of section h, in G1."""
 
-    def sum_over(self, section: SectionName, query: Query) -> Pending:
-        """Begin the sum of a section's points under a query, in its group."""
+    def sum_over(self, section: SectionName, circuit: Circuit, assignment: Any) -> Pending:
+        """Begin the sum of a section's points times the values of its variables, in its group."""
 
     def all_checked(self) -> bool:
         """Whether the points of every section have been found good, subgroup included."""

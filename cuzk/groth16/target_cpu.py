@@ -10,12 +10,15 @@ from typing import Any
 
 from py_arkworks_bls12381 import G1Point, G2Point
 
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.rows import evaluate_rows
+from cuzk.circuit.witness import Assignment, FreeValues, assign
 from cuzk.events import Progress
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import ParameterFile, SectionName
 from cuzk.groth16.point_rows import PointRows, slices
-from cuzk.groth16.qap import FullCounts
-from cuzk.groth16.target import Pending, Query, group_point
+from cuzk.groth16.query import selections
+from cuzk.groth16.target import Pending, group_point
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.msm import msm
@@ -36,7 +39,7 @@ class CpuTarget:
         self.name = device.name
         self._counts = parameters.counts
         self._points = PointRows(device, parameters, check_subgroup=check_subgroup)
-        self._scratch: list[Vector] = []  # of the transforms, from `row_vectors` on
+        self._scratch: list[Vector] = []  # of the transforms, from `rows` on
 
     def require_memory(self) -> None:
         MemoryPlan.of(self.host, self._counts).require(available_memory())
@@ -45,16 +48,20 @@ class CpuTarget:
         """Touch the memory of rows and transforms: three vectors of the domain."""
         self._points.arena.touch_ahead(3 * (self._counts.h + 1) * 4)
 
-    def opened(self, full: FullCounts) -> None:
+    def opened(self, circuit: Circuit) -> None:
         """There is nothing to wait for."""
 
-    def row_vectors(self, m: int) -> tuple[Vector, Vector]:
+    def assign(self, circuit: Circuit, free: FreeValues) -> Assignment:
+        return assign(self.host, circuit, free)
+
+    def rows(self, circuit: Circuit, assignment: Assignment) -> tuple[Vector, Vector]:
+        m = self._counts.h + 1
         a = aligned_empty(m, 4)
         b, *self._scratch = self._points.arena.take((m, 4), (m, 4), (m, 4))
-        return a, b
+        return evaluate_rows(self.host, circuit, assignment, out=(a, b))
 
-    def quotient(self, a: Vector, b: Vector) -> Vector:
-        return quotient(self.host, a, b, scratch=self._scratch)
+    def quotient(self, rows: tuple[Vector, Vector]) -> Vector:
+        return quotient(self.host, *rows, scratch=self._scratch)
 
     def sum_of_h(self, h: Vector, progress: Progress) -> Any:
         form = self.host.g1
@@ -65,8 +72,9 @@ class CpuTarget:
 
         return self._over_slices("h", len(h), sum_of, progress)
 
-    def sum_over(self, section: SectionName, query: Query) -> Pending:
+    def sum_over(self, section: SectionName, circuit: Circuit, assignment: Assignment) -> Pending:
         form = self.host.g2 if section == "b_g2" else self.host.g1
+        query = selections(circuit).of(section).query(assignment)
 
         def sum_of(part: slice) -> Any:
             q = query.part(part)

@@ -1,10 +1,9 @@
 """An NVIDIA GPU as a target: all five sections decoded on the card, and kept there for proofs that follow.
 
-1 prepare   a thread opens the card and sends the sections, h in the order in which transforms leave it
-2 sums      over L, A, B: bits and full scalars go up, the card adds while the CPU evaluates the rows
-3 quotient  the values of A and B, from pinned memory; the coefficients stay on the card
-4 sum of h  where they are
-Memory      as `card_plan` has it. Working memory of each sum is kept: recorded launches hold its addresses
+1 prepare    a thread opens the card and sends the sections, h in the order in which transforms leave it
+2 synthesis  free values go up; variables and rows are computed on the card and stay there: `synthesis_gpu`
+3 quotient   of the rows, where they are, and the sums; only their results come down
+Memory       as `card_plan` has it. Working memory of each sum is kept: recorded launches hold its addresses
 """
 
 from __future__ import annotations
@@ -18,18 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.rows import A, B
+from cuzk.circuit.witness import FreeValues
 from cuzk.events import Progress
 from cuzk.groth16.card_plan import CardFacts, CardPlan, form_of
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
-from cuzk.groth16.qap import NO_FULL, FullCounts
-from cuzk.groth16.target import Pending, Query, bad_point, group_point, require_subgroup
+from cuzk.groth16.qap import NO_FULL, FullCounts, full_counts
+from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
+from cuzk.groth16.synthesis_plan import synthesis_layout
+from cuzk.groth16.target import Pending, bad_point, group_point, require_subgroup
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field_type import FQ_GPU
-from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
 from cuzk.kernels.ntt_gpu import NttPlan, quotient
 from cuzk.kernels.points import BadPoint
@@ -57,22 +60,17 @@ class MostlyBits:
     def __init__(self, device: CudaDevice, form: Form, points: GpuPoints) -> None:
         self._device, self._form, self._points = device, form, points
         self._workspace = device.allocate(_selected_bytes(device, form, points.count), np.uint8)
-        self._bits = device.allocate(points.count, np.uint8)
         self.selected = GpuSelectedSum(
             device, form, points.x, points.y, selected_plan(form, points.count), self._workspace
         )
         self._full_index = np.empty(0, np.uint32)
         self._full: GpuMsm | None = None
         self._held: list[Any] = []  # the sum over full scalars, and what it works on
-        self._scalars = device.allocate(0, np.uint64)
 
-    def begin(self, query: Query) -> None:
+    def begin(self, scalars: SectionScalars) -> None:
         """Submit both sums."""
-        self._device.upload(query.bits, into=self._bits)
-        self.selected.submit(self._bits)
-        full = self._over_full(query.full_index)
-        self._device.upload(query.full_scalars, into=self._scalars)
-        full.submit(self._scalars)
+        self.selected.submit(scalars.bits)
+        self._over_full(scalars.full_index).submit(scalars.full_scalars)
 
     def result(self) -> Any:
         """Their sum: affine, plain integers, None for the identity."""
@@ -88,9 +86,8 @@ class MostlyBits:
         device, plan = self._device, msm_plan(self._form, len(index), self._device.card)
         points = gathered(device, self._points, index)
         workspace = device.allocate(workspace_bytes(device, self._form, plan), np.uint8)
-        self._scalars = device.allocate((len(index), 4), np.uint64)
         self._full = GpuMsm(device, self._form, points.x, points.y, plan, workspace)
-        self._held = [self._full, points, workspace, self._scalars]
+        self._held = [self._full, points, workspace]
         self._full_index = index
         return self._full
 
@@ -121,6 +118,7 @@ class GpuTarget:
         self._loader: threading.Thread | None = None
         self._over_h: GpuMsm | None = None
         self._plan: CardPlan | None = None
+        self._synthesis: DeviceSynthesis | None = None
 
     def require_memory(self) -> None:
         if self._loader is None:  # later it is there
@@ -132,12 +130,13 @@ class GpuTarget:
             self._loader = threading.Thread(target=self._open_and_load, name="cuzk loader")
             self._loader.start()
 
-    def opened(self, full: FullCounts) -> None:
+    def opened(self, circuit: Circuit) -> None:
         if self._plan is None:
-            self._plan = self._required(self._opened.result()[1], full)
+            facts, nbytes = self._opened.result()[1], synthesis_layout(circuit).nbytes
+            self._plan = self._required(facts, full_counts(circuit), nbytes)
 
-    def _required(self, facts: CardFacts, full: FullCounts) -> CardPlan:
-        plan = CardPlan.of(facts, self._counts, full)
+    def _required(self, facts: CardFacts, full: FullCounts, synthesis_bytes: int) -> CardPlan:
+        plan = CardPlan.of(facts, self._counts, full, synthesis_bytes)
         plan.require(self.name)
         return plan
 
@@ -161,7 +160,7 @@ class GpuTarget:
         device = self._open_device()
         try:
             facts = CardFacts.of(device.card, device.free_memory())
-            self._required(facts, NO_FULL)
+            self._required(facts, NO_FULL, 0)
         except BaseException:
             device.close()
             raise
@@ -175,7 +174,6 @@ class GpuTarget:
         for section, _ in SECTIONS[1:]:
             points = self._decoded(section, NATURAL_ORDER)
             self._sections[section] = MostlyBits(device, form_of(section), points)
-        self._rows = [device.pinned((m, 4), np.uint64) for _ in range(2)]
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
     def _decoded(self, section: SectionName, order: tuple[int, int, int]) -> GpuPoints:
@@ -208,18 +206,26 @@ class GpuTarget:
                 sums = random_subset_sums(device, selected, points.count)
         require_subgroup(self._parameters, section, sums)
 
-    def row_vectors(self, m: int) -> tuple[Vector, Vector]:
-        self._wait_for_points()
-        a, b = (pinned.array for pinned in self._rows)
-        assert len(a) == m, (len(a), m)
-        return a, b
+    def assign(self, circuit: Circuit, free: FreeValues) -> DeviceSynthesis:
+        """Beside the loading of points, if they are on their way. Tables of a circuit stay on the card."""
+        if self._synthesis is None or self._synthesis.circuit is not circuit:
+            if self._synthesis is not None:
+                self._synthesis.close()
+            self._synthesis = DeviceSynthesis(self._device, circuit)
+        self._synthesis.assign(free)
+        self._synthesis.synchronise()
+        return self._synthesis
 
-    def quotient(self, a: Vector, b: Vector) -> DeviceArray:
+    def rows(self, circuit: Circuit, assignment: DeviceSynthesis) -> list[DeviceArray]:
+        self._wait_for_points()
+        for side, vector in zip((A, B), self._vectors, strict=True):
+            assignment.rows(side, vector)
+        assignment.synchronise()
+        return self._vectors
+
+    def quotient(self, rows: list[DeviceArray]) -> DeviceArray:
         """The coefficients in reversed digits; the last row, of degree m - 1, is 0 and has no point."""
-        for pinned, vector, given in zip(self._rows, self._vectors, (a, b), strict=True):
-            assert given is pinned.array, "not from row_vectors"
-            self._device.upload(pinned, into=vector)
-        h = quotient(self._transforms, *self._vectors)
+        h = quotient(self._transforms, *rows)
         self._device.stream.synchronise()
         return h.rows(0, h.shape[0] - 1)
 
@@ -234,10 +240,10 @@ class GpuTarget:
         workspace = device.allocate(workspace_bytes(device, FQ_GPU, plan), np.uint8)
         return GpuMsm(device, FQ_GPU, self._h_points.x, self._h_points.y, plan, workspace)
 
-    def sum_over(self, section: SectionName, query: Query) -> Pending:
+    def sum_over(self, section: SectionName, circuit: Circuit, assignment: DeviceSynthesis) -> Pending:
         self._wait_for_points()
         held = self._sections[section]
-        held.begin(query)
+        held.begin(assignment.scalars[section])
         return lambda progress: group_point(section, held.result())
 
     def all_checked(self) -> bool:

@@ -118,6 +118,12 @@ def in_words(tables: Tables) -> Tables:
     return tables._replace(table=tables.table.view(np.int64))
 
 
+def for_gpu(templates: Templates, instances: Instances) -> list[NDArray[Any]]:
+    """All arrays in the order of the fields, as a GPU's kernels take them: field elements as uint32."""
+    arrays = (*in_words(templates), *in_words(instances))
+    return [array.view(np.uint32) if array.dtype == np.uint64 else array for array in arrays]
+
+
 @jit
 def template_at(table, i):
     """The record of template i."""

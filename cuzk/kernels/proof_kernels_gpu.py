@@ -12,8 +12,11 @@ from cuzk.kernels import (
     ntt_gpu_kernels,
     rounds_gpu,
     selected_sum_gpu,
+    selection_gpu,
     staged_sort_gpu,
     subset_sums_gpu,
+    template_rows_gpu,
+    witness_gpu,
 )
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
@@ -26,6 +29,9 @@ from cuzk.kernels.sum_schedule import Form, selected_plan
 from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 
 _MODULES: tuple[ModuleType, ...] = (
+    witness_gpu,
+    template_rows_gpu,
+    selection_gpu,
     ntt_gpu_kernels,
     bucket_sort_gpu,
     digits_gpu,

@@ -16,15 +16,16 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 import cuzk
+from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, StageDone
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, open_parameters
-from cuzk.groth16.qap import NO_FULL
 from cuzk.groth16.target_gpu import GpuTarget, release
 from cuzk.kernels.curve import G1
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FQ, FR
+from cuzk.sector.shape import shape_of
 
 POREP = Path(__file__).resolve().parents[1] / "vectors" / "porep"
 UPSTREAM = {
@@ -185,10 +186,10 @@ def test_too_little_memory_is_told_with_the_plan_and_nothing_is_left_on_the_card
     target = GpuTarget(CpuDevice(), "cuda:0", small, parameters, check_subgroup=False)
     target.prepare()
     with pytest.raises(ResourceError, match="of the GPU's memory") as raised:
-        target.opened(NO_FULL)
+        target.opened(porep_circuit(shape_of(2048)))
     assert "points of h 384 MiB" in str(raised.value)
     with pytest.raises(ResourceError):
-        target.row_vectors(1 << 22)
+        target.rows(porep_circuit(shape_of(2048)), None)
     target.close()
     assert [card.memory.used_bytes for card in cards] == [0]
     assert prove(params) == UPSTREAM[C1]
@@ -204,9 +205,9 @@ def test_memory_that_runs_out_midway_goes_back(
     monkeypatch.setattr(card.memory, "limit_bytes", 1 << 30)
     monkeypatch.setattr(card, "free_memory", lambda: 8 << 30)
     target.prepare()
-    target.opened(NO_FULL)
+    target.opened(porep_circuit(shape_of(2048)))
     with pytest.raises(ResourceError, match="budget of GPU memory"):
-        target.row_vectors(1 << 22)
+        target.rows(porep_circuit(shape_of(2048)), None)
     target.close()
     assert card.memory.used_bytes == 0
     assert prove(params) == UPSTREAM[C1]

@@ -22,7 +22,7 @@ from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, assign
 from cuzk.errors import ResourceError
 from cuzk.groth16.query import selections
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
+from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
@@ -92,13 +92,11 @@ def test_variables_rows_and_scalars_are_those_of_the_cpu(made: Any, device: Cuda
             found = device.download(out)
             assert np.array_equal(found[:-9], evaluate_side(HOST, circuit, expected, side))
             assert not found[-9:].any()
-    for selection in (selections(circuit).l, selections(circuit).a, selections(circuit).b):
-        scalars, query = SectionScalars(synthesis, selection), selection.query(expected)
-        scalars.take()
+    for section, scalars in synthesis.scalars.items():
+        query = selections(circuit).of(section).query(expected)
         assert np.array_equal(device.download(scalars.bits), query.bits)
         assert np.array_equal(scalars.full_index, query.full_index)
         assert np.array_equal(device.download(scalars.full_scalars), query.full_scalars)
-        scalars.close()
     synthesis.close()
     assert device.memory.used_bytes == 0
 
@@ -131,9 +129,9 @@ def test_rows_that_hold_are_told_so(device: CudaDevice) -> None:
     synthesis.close()
 
 
-@pytest.mark.parametrize("at", range(1, 19, 3))
-def test_memory_that_ends_midway_goes_back(at: int, driver: FakeDriver, device: CudaDevice) -> None:
-    driver.fail("cuMemAlloc", "OUT_OF_MEMORY", at=at)
-    circuit, _ = toy()
+@pytest.mark.parametrize("call", ["cuMemAlloc", "cuStreamCreate", "cuMemcpyHtoDAsync", "cuGraphInstantiate"])
+def test_a_failure_midway_gives_the_memory_back(call: str, driver: FakeDriver, device: CudaDevice) -> None:
+    driver.fail(call, "OUT_OF_MEMORY")
     with pytest.raises(ResourceError):
-        SectionScalars(DeviceSynthesis(device, circuit), selections(circuit).b)
+        DeviceSynthesis(device, toy()[0])
+    assert device.memory.used_bytes == 0

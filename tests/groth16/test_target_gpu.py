@@ -22,14 +22,13 @@ if find_spec("numba_cuda") is None:
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.witness import assign
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.groth16 import target_gpu
 from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import open_parameters
 from cuzk.groth16.prove import Randomizers, begin_sums, prove
-from cuzk.groth16.qap import NO_FULL, domain_log2, full_counts
+from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target_gpu import GpuTarget
 from cuzk.kernels import ntt_schedule
 from cuzk.kernels.cuda_jit import CudaKernel
@@ -43,6 +42,7 @@ from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
 from cuzk.kernels.proof_kernels_gpu import proof_kernels
 from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
+from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.fake_cuda import FakeDriver, card
 from tests.toy_circuit import toy_values
@@ -54,11 +54,6 @@ WORD_BYTES, COORDINATE = 4, 48
 def memory(address: int, count: int, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
     nbytes = count * np.dtype(dtype).itemsize
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype)
-
-
-def arguments(params: int, count: int) -> list[int]:
-    addresses = (ctypes.c_void_p * count).from_address(params)
-    return [ctypes.c_uint64.from_address(address or 0).value for address in addresses]
 
 
 def decode(degree: int) -> Callable[..., None]:
@@ -152,6 +147,7 @@ def idle_driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
 @pytest.fixture
 def driver(idle_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     driver = idle_driver
+    driver.effects |= EFFECTS
     for form in (FQ_GPU, FQ2_GPU):
         for kind, kernel, play in (
             ("decode", decode_kernel(form), decode),
@@ -182,8 +178,9 @@ def target_on(
 def proven_idly(target: GpuTarget, toy: Circuit) -> None:
     """All that a proof asks of a target, whatever comes out."""
     nothing = lambda done, total: None  # noqa: E731
-    over_variables = begin_sums(target, toy, assign(target.host, toy, toy_values(1, 2)))
-    h = target.quotient(*target.row_vectors(1 << domain_log2(toy)))
+    assignment = target.assign(toy, toy_values(1, 2))
+    over_variables = begin_sums(target, toy, assignment)
+    h = target.quotient(target.rows(toy, assignment))
     target.sum_of_h(h, nothing)
     for pending in over_variables.values():
         pending(nothing)
@@ -194,10 +191,10 @@ def test_a_card_holds_what_its_plan_says_to_the_byte(
 ) -> None:
     target = target_on(idle_driver, toy_params, check_subgroup=True)
     target.prepare()
-    target.opened(full_counts(toy))
+    target.opened(toy)
     memory, plan = target._device.memory, target._plan
     assert plan is not None
-    target.row_vectors(1 << domain_log2(toy))
+    target.rows(toy, target.assign(toy, toy_values(1, 2)))
     assert memory.peak_bytes == plan.bytes_in("checking")
     for _ in range(3):
         proven_idly(target, toy)
@@ -213,7 +210,7 @@ def test_whatever_a_proof_launches_was_compiled_ahead(
 ) -> None:
     target = target_on(idle_driver, toy_params, check_subgroup=True)
     target.prepare()
-    target.opened(full_counts(toy))
+    target.opened(toy)
     proven_idly(target, toy)
     launched = set(target._device._kernels)
     assert pair_add_kernel(FQ_GPU, DEFAULT_SHAPES[1][1]) in launched
@@ -233,14 +230,13 @@ def test_proofs_are_upstreams_whatever_the_order_of_the_coefficients(
     monkeypatch.setattr(ntt_schedule, "pass_bits", lambda log2: digits)
     target = target_on(driver, toy_params)
     target.prepare()
-    target.opened(full_counts(toy))
-    assignment = assign(target.host, toy, toy_values(1, 2))
+    target.opened(toy)
     for _ in range(2):
         proof = prove(
             target,
             open_parameters(toy_params),
             toy,
-            assignment,
+            target.assign(toy, toy_values(1, 2)),
             Randomizers(r=13, s=17),
             public_inputs=PUBLIC_INPUTS,
         )
@@ -251,7 +247,7 @@ def test_proofs_are_upstreams_whatever_the_order_of_the_coefficients(
 
 
 def test_a_bad_point_is_named_where_the_points_are_needed(
-    driver: FakeDriver, toy_params: Path, tmp_path: Path
+    driver: FakeDriver, toy: Circuit, toy_params: Path, tmp_path: Path
 ) -> None:
     spoilt = bytearray(toy_params.read_bytes())
     spoilt[-192] |= 0x80  # the last point of b_g2
@@ -261,20 +257,20 @@ def test_a_bad_point_is_named_where_the_points_are_needed(
     target.prepare()
     last = open_parameters(path).counts.b - 1
     with pytest.raises(ParameterError, match=rf"b_g2\[{last}\].*flag bits") as raised:
-        target.row_vectors(512)
+        target.rows(toy, None)
     assert raised.value.where == f"{path}: b_g2[{last}]"
     target.close()
     assert driver.held == {}
 
 
-def test_too_small_a_budget_is_told_with_the_plan(driver: FakeDriver, toy_params: Path) -> None:
+def test_too_small_a_budget_is_told_with_the_plan(driver: FakeDriver, toy: Circuit, toy_params: Path) -> None:
     target = target_on(driver, toy_params, limit=1 << 20)
     target.prepare()
     with pytest.raises(ResourceError, match="the plan: points") as raised:
-        target.opened(NO_FULL)
+        target.opened(toy)
     assert "0 B can be used" in str(raised.value)
     with pytest.raises(ResourceError, match="the plan"):
-        target.row_vectors(512)
+        target.rows(toy, None)
     assert not target.is_usable
     target.close()
     assert driver.held == {}
@@ -282,15 +278,17 @@ def test_too_small_a_budget_is_told_with_the_plan(driver: FakeDriver, toy_params
 
 @pytest.mark.parametrize("call", ["cuMemAlloc", "cuMemHostAlloc"])
 @pytest.mark.parametrize("at", [1, 2, 5])
-def test_memory_that_ends_midway_goes_back(driver: FakeDriver, toy_params: Path, call: str, at: int) -> None:
+def test_memory_that_ends_midway_goes_back(
+    driver: FakeDriver, toy: Circuit, toy_params: Path, call: str, at: int
+) -> None:
     driver.fail(call, "OUT_OF_MEMORY", at=at)
     target = target_on(driver, toy_params)
     target.prepare()
-    if call == "cuMemHostAlloc" and at > 4:
-        target.row_vectors(512)  # two pages of the copies, two vectors: there is no fifth
+    if call == "cuMemHostAlloc" and at > 2:
+        target.rows(toy, target.assign(toy, toy_values(1, 2)))  # two pages of the copies: there is no third
     else:
         with pytest.raises(ResourceError):
-            target.row_vectors(512)
+            target.rows(toy, None)
         assert not target.is_usable
     target.close()
     assert driver.held == {}

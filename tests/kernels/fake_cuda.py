@@ -97,7 +97,7 @@ class FakeDriver:
         self._memory: dict[int, Any] = {}
         self._pinned: dict[int, Any] = {}
         self._kernels: dict[int, str] = {}
-        self._recording: list[Callable[[], None]] | None = None
+        self._recordings: dict[int, list[Callable[[], None]]] = {}  # of streams
         self._graphs: dict[int, list[Callable[[], None]]] = {}
         self._numbers = itertools.count(1)
 
@@ -137,11 +137,11 @@ class FakeDriver:
         self._pinned.pop(handle, None)
         return ()
 
-    def _submit(self, work: Callable[[], None]) -> tuple[()]:
-        if self._recording is None:
-            work()
+    def _submit(self, h_stream: int, work: Callable[[], None]) -> tuple[()]:
+        if h_stream in self._recordings:
+            self._recordings[h_stream].append(work)
         else:
-            self._recording.append(work)
+            work()
         return ()
 
     def _at(self, address: int, nbytes: int) -> int:
@@ -223,17 +223,23 @@ class FakeDriver:
         return self._destroy("cuMemFreeHost", p)
 
     def cuMemcpyHtoDAsync(self, dst_device, src_host, byte_count, h_stream):
-        return self._submit(lambda: ctypes.memmove(self._at(dst_device, byte_count), src_host, byte_count))
+        return self._submit(
+            h_stream, lambda: ctypes.memmove(self._at(dst_device, byte_count), src_host, byte_count)
+        )
 
     def cuMemcpyDtoHAsync(self, dst_host, src_device, byte_count, h_stream):
-        return self._submit(lambda: ctypes.memmove(dst_host, self._at(src_device, byte_count), byte_count))
+        return self._submit(
+            h_stream, lambda: ctypes.memmove(dst_host, self._at(src_device, byte_count), byte_count)
+        )
 
     def cuMemcpyDtoDAsync(self, dst_device, src_device, byte_count, h_stream):
         source = self._at(src_device, byte_count)
-        return self._submit(lambda: ctypes.memmove(self._at(dst_device, byte_count), source, byte_count))
+        return self._submit(
+            h_stream, lambda: ctypes.memmove(self._at(dst_device, byte_count), source, byte_count)
+        )
 
     def cuMemsetD8Async(self, dst_device, uc, n, h_stream):
-        return self._submit(lambda: ctypes.memset(self._at(dst_device, n), uc, n))
+        return self._submit(h_stream, lambda: ctypes.memset(self._at(dst_device, n), uc, n))
 
     def cuStreamCreate(self, flags):
         return self._make("cuStreamDestroy")
@@ -249,13 +255,12 @@ class FakeDriver:
 
     def cuStreamBeginCapture(self, h_stream, mode):
         assert mode == "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL"
-        self._recording = []
+        self._recordings[h_stream] = []
         return ()
 
     def cuStreamEndCapture(self, h_stream):
         handle = self._make("cuGraphDestroy")
-        assert self._recording is not None
-        self._graphs[handle], self._recording = self._recording, None
+        self._graphs[handle] = self._recordings.pop(h_stream)
         return handle
 
     def cuGraphInstantiate(self, h_graph, flags):
@@ -316,4 +321,6 @@ class FakeDriver:
     def cuLaunchKernel(self, f, gx, gy, gz, bx, by, bz, shared_mem_bytes, h_stream, kernel_params, extra):
         assert min(gx, gy, gz, bx, by, bz) > 0 and extra == 0
         effect = self.effects[self._kernels[f]]
-        return self._submit(lambda: effect((gx, gy, gz), (bx, by, bz), shared_mem_bytes, kernel_params))
+        return self._submit(
+            h_stream, lambda: effect((gx, gy, gz), (bx, by, bz), shared_mem_bytes, kernel_params)
+        )

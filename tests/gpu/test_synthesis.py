@@ -1,0 +1,132 @@
+"""Variables, rows and scalars of circuits on the card, each byte that of the CPU; rows that do not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+if find_spec("numba_cuda") is None:
+    pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
+
+from cuzk.circuit.builder import Circuit, CircuitBuilder
+from cuzk.circuit.numbers import free_numbers, inputize
+from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.poseidon import poseidon
+from cuzk.circuit.rows import evaluate_side, unsatisfied_row
+from cuzk.circuit.witness import Assignment, FreeValues, assign
+from cuzk.groth16.query import selections
+from cuzk.groth16.synthesis_gpu import DeviceSynthesis
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.modulus import FR
+from cuzk.sector.c1 import read_c1
+from tests.circuit.plain import free
+from tests.sector.documents import POREP
+
+HOST = CpuDevice()
+SIDES = range(3)
+
+
+def sector(file: str) -> tuple[Circuit, FreeValues]:
+    c1 = read_c1(POREP / file)
+    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+    return porep_circuit(c1.shape), free_values(c1.shape, public, c1.partitions[0])
+
+
+@pytest.fixture(scope="module")
+def synthesis(device: CudaDevice) -> Iterator[DeviceSynthesis]:
+    """Of the 2 KiB circuit."""
+    synthesis = DeviceSynthesis(device, sector("2k-zero.json")[0])
+    yield synthesis
+    synthesis.close()
+
+
+def assert_equal(device: CudaDevice, synthesis: DeviceSynthesis, values: FreeValues) -> Assignment:
+    """Variables and rows are the CPU's."""
+    circuit = synthesis.circuit
+    expected = assign(HOST, circuit, values)
+    synthesis.assign(values)
+    synthesis.synchronise()
+    assert np.array_equal(device.download(synthesis.bits), expected.bits)
+    assert np.array_equal(device.download(synthesis.values), expected.values)
+    m = circuit.num_constraints + 1000
+    with device.allocate((m, 4), np.uint64) as out:
+        for side in SIDES:
+            synthesis.rows(side, out)
+            synthesis.synchronise()
+            found = device.download(out)
+            assert np.array_equal(
+                found[: circuit.num_constraints], evaluate_side(HOST, circuit, expected, side)
+            )
+            assert not found[circuit.num_constraints :].any()
+    return expected
+
+
+@pytest.mark.parametrize("file", ["2k-random.json", "2k-zero.json", "2k-synthetic.json"])
+def test_variables_and_rows_of_a_sector_are_those_of_the_cpu(
+    file: str, device: CudaDevice, synthesis: DeviceSynthesis
+) -> None:
+    assert_equal(device, synthesis, sector(file)[1])
+    assert synthesis.unsatisfied_row() is None
+
+
+@pytest.mark.parametrize("arity", [2, 4, 8, 11])
+@pytest.mark.parametrize("value", [0, FR.p - 1])
+def test_hashes_at_the_edges_are_those_of_the_cpu(arity: int, value: int, device: CudaDevice) -> None:
+    builder = CircuitBuilder("hash")
+    inputize(builder, poseidon(builder, free_numbers(builder, arity)))
+    synthesis = DeviceSynthesis(device, builder.circuit())
+    assert_equal(device, synthesis, free([value] * arity))
+    synthesis.close()
+
+
+def test_values_that_follow_from_nothing_are_the_cpus_too(
+    device: CudaDevice, synthesis: DeviceSynthesis
+) -> None:
+    """Random free values: paths that lead nowhere, sums of bits as before, equalities that do not hold."""
+    random = np.random.default_rng(5)
+    _, like = sector("2k-zero.json")
+    numbers = random.integers(0, 256, like.numbers.shape, dtype=np.uint8)
+    numbers[:, -1] &= 0x3F
+    bits = random.integers(0, 2, like.bits.shape, dtype=np.uint8)
+    assignment = assert_equal(device, synthesis, FreeValues(numbers=numbers, bits=bits))
+    sides = [evaluate_side(HOST, synthesis.circuit, assignment, side) for side in SIDES]
+    expected = unsatisfied_row(HOST, synthesis.circuit, *sides)
+    assert expected is not None
+    assert synthesis.unsatisfied_row() == expected
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
+def test_a_flipped_bit_is_found_by_its_row(
+    part: float, device: CudaDevice, synthesis: DeviceSynthesis
+) -> None:
+    circuit, values = sector("2k-random.json")
+    synthesis.assign(values)
+    synthesis.synchronise()
+    bits = device.download(synthesis.bits)
+    are_bits = np.setdiff1d(np.arange(circuit.num_aux), circuit.full_aux)
+    bits[are_bits[int(part * len(are_bits))]] ^= 1
+    device.upload(bits, into=synthesis.bits)
+    device.synchronise()
+    assignment = Assignment(
+        values=device.download(synthesis.values), bits=bits, num_inputs=circuit.num_inputs
+    )
+    sides = [evaluate_side(HOST, circuit, assignment, side) for side in SIDES]
+    expected = unsatisfied_row(HOST, circuit, *sides)
+    assert expected is not None
+    assert synthesis.unsatisfied_row() == expected
+
+
+def test_scalars_of_the_sections_are_the_cpus(device: CudaDevice, synthesis: DeviceSynthesis) -> None:
+    circuit, values = sector("2k-random.json")
+    expected = assign(HOST, circuit, values)
+    synthesis.assign(values)
+    synthesis.synchronise()
+    for section, scalars in synthesis.scalars.items():
+        query = selections(circuit).of(section).query(expected)
+        assert np.array_equal(device.download(scalars.bits), query.bits)
+        assert np.array_equal(scalars.full_index, query.full_index)
+        assert np.array_equal(device.download(scalars.full_scalars), query.full_scalars)
