@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("numba", "llvmlite", "numpy")
+TOLD_VERSION = "CUZK_BENCH_VERSION"
+"""Environment variable for a tree without its history: commit and "clean" or "modified"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +156,7 @@ def machine() -> dict[str, str | int | float]:
         "load_before": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in PACKAGES},
-        "commit": _git("rev-parse", "--short", "HEAD"),
-        "tree": "modified" if _git("status", "--porcelain", "--untracked-files=no") else "clean",
+        **_version(),
     }
 
 
@@ -177,6 +178,17 @@ def _cpu() -> str:
     facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     name = cpu_model(lines) or platform.machine()
     return f"{name}, family {facts.get('cpu family', '?')} model {facts.get('model', '?')}"
+
+
+def _version() -> dict[str, str]:
+    """The commit and whether the tree is as it was committed; a copy without history is told both."""
+    told = os.environ.get(TOLD_VERSION, "").split()
+    if len(told) == 2:
+        return {"commit": told[0], "tree": told[1]}
+    return {
+        "commit": _git("rev-parse", "--short", "HEAD"),
+        "tree": "modified" if _git("status", "--porcelain", "--untracked-files=no") else "clean",
+    }
 
 
 def _git(*arguments: str) -> str:

@@ -11,15 +11,16 @@ import os
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 import cuzk
 from cuzk import view
+from cuzk.cli_bench import bench
 from cuzk.errors import CuzkError, ResourceError, UsageError
 from cuzk.events import Notice, stage
 from cuzk.options import (
@@ -28,7 +29,7 @@ from cuzk.options import (
     PATH,
     Integers,
     SizeType,
-    config_option,
+    command,
     debug_option,
     device_option,
     json_option,
@@ -40,7 +41,6 @@ from cuzk.options import (
 if TYPE_CHECKING:
     from cuzk.config import Config
 
-F = TypeVar("F", bound=Callable[..., Any])
 _ENDED_BY_SIGNAL = 128  # plus the signal's number: what a shell reports for it
 
 
@@ -115,15 +115,6 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     view.show_notice(Notice(level="warning", text=str(message)))
 
 
-def command(group: click.Group, name: str) -> Callable[[F], click.Command]:
-    """A command of `group` with the options that every command has."""
-
-    def wrap(function: F) -> click.Command:
-        return group.command(name)(config_option(debug_option(function)))
-
-    return wrap
-
-
 @click.group(
     cls=Cli,
     context_settings={
@@ -146,6 +137,9 @@ def params() -> None:
 @main.group()
 def sector() -> None:
     """What a prover is given: look at it, or make it up."""
+
+
+main.add_command(bench)
 
 
 @main.group()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,6 +13,7 @@ from cuzk.units import parse_size
 if TYPE_CHECKING:
     from cuzk.config import Config
 
+F = TypeVar("F", bound=Callable[..., Any])
 #: Keys of what an option tells the root group, in click's context.
 DEBUG, JSON = "cuzk.debug", "cuzk.json"
 
@@ -88,3 +89,12 @@ device_option = click.option(
     "--device", metavar="auto|cpu|cuda:N|UUID", help="Where to compute; auto is a GPU if there is one."
 )
 size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")
+
+
+def command(group: click.Group, name: str) -> Callable[[F], click.Command]:
+    """A command of `group` with the options that every command has."""
+
+    def wrap(function: F) -> click.Command:
+        return group.command(name)(config_option(debug_option(function)))
+
+    return wrap

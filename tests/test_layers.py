@@ -16,8 +16,8 @@ PACKAGE = ROOT / "cuzk"
 FLOORS = ("kernels", "sector", "circuit", "groth16", "api", "cli")
 #: Modules at the top that share a floor.
 ROOMS = {
-    "api": {"api", "parameters", "warm_up", "warm_up_gpu"},
-    "cli": {"cli", "config", "doctor", "options", "report", "view"},
+    "api": {"api", "benchmark", "parameters", "warm_up", "warm_up_gpu"},
+    "cli": {"cli", "cli_bench", "config", "doctor", "options", "report", "view"},
 }
 #: These import nothing of ours, and every floor may import them.
 SERVANTS = {"errors", "events", "folders", "units", "whole_files"}

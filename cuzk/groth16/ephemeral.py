@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from cuzk.circuit.builder import Circuit
+from cuzk.groth16.card_plan import form_of
 from cuzk.groth16.generate import key_of, multiples_of
 from cuzk.groth16.parameters import PointCounts, SectionName
 from cuzk.groth16.qap import point_counts
@@ -19,7 +20,6 @@ from cuzk.groth16.values_at_tau import Trapdoors, ValuesAtTau
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fixed_base_gpu import GpuFixedBase
 from cuzk.kernels.points_gpu import GpuPoints
 
@@ -27,16 +27,21 @@ _BATCH = 1 << 20
 """Points at a time: 15 launches of some 0.3 ms each, 0.5 GB of working memory in G2."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class EphemeralParameters:
-    """What a `ParameterFile` tells, and its points from their discrete logarithms."""
+    """What a `ParameterFile` tells, and its points from their discrete logarithms.
+
+    values  32 bytes a point on the host: 12 GB for sectors of 32 GiB; None once they were let go
+    """
 
     key: VerifyingKey
     counts: PointCounts
     host: CpuDevice
-    values: ValuesAtTau
+    values: ValuesAtTau | None
 
-    where = "development parameters in memory"
+    @property
+    def where(self) -> str:
+        return "development parameters in memory"
 
     @classmethod
     def of(
@@ -53,7 +58,8 @@ class EphemeralParameters:
 
     def on_card(self, device: CudaDevice, section: SectionName, order: tuple[int, int, int]) -> GpuPoints:
         """The points of a section, in rows that are reversed by digits of `order` bits."""
-        form = FQ2_GPU if section == "b_g2" else FQ_GPU
+        assert self.values is not None, "they were let go"
+        form = form_of(section)
         count, done = self.counts.of(section), 0
         points = GpuPoints(device, form, count)
         try:
@@ -65,3 +71,7 @@ class EphemeralParameters:
             points.close()
             raise
         return points
+
+    def let_go(self) -> None:
+        """Free the host's memory, when all sections are on the card."""
+        self.values = None

@@ -18,7 +18,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,19 @@ class PointCounts:
         return self.key_bytes + sum(COUNT_BYTES + size * self.of(name) for name, size in SECTIONS)
 
 
+class Parameters(Protocol):
+    """What a prover must know of parameters beside their points; `where` names them in messages."""
+
+    @property
+    def where(self) -> str: ...
+
+    @property
+    def key(self) -> VerifyingKey: ...
+
+    @property
+    def counts(self) -> PointCounts: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterFile:
     """An open file. G1 sections are (n, 96) uint8, `b_g2` is (n, 192) uint8: read-only views of the mapping.
@@ -82,6 +95,10 @@ class ParameterFile:
     a: npt.NDArray[np.uint8]
     b_g1: npt.NDArray[np.uint8]
     b_g2: npt.NDArray[np.uint8]
+
+    @property
+    def where(self) -> str:
+        return str(self.path)
 
     def require(self, expected: PointCounts) -> None:
         """Raises ParameterError unless the file has the points of a circuit with these counts."""

@@ -61,9 +61,9 @@ class PointRows:
         (rows,) = self.arena.take((padded(len(encoded)) + spare, 2 * form.words))
         bad = decode_points(self._device, form, encoded, rows)
         if bad is not None:
-            raise bad_point(self._parameters, section, BadPoint(part.start + bad.index, bad.reason))
+            raise bad_point(self._parameters.where, section, BadPoint(part.start + bad.index, bad.reason))
         if self._check_subgroup and (section, part.start) not in self._checked:
             sums = random_subset_sums(self._device, form, rows, len(encoded))
-            require_subgroup(self._parameters, section, sums)
+            require_subgroup(self._parameters.where, section, sums)
             self._checked.add((section, part.start))
         return rows

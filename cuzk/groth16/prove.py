@@ -24,7 +24,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.errors import ProofError
 from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.encoding import decode_g1, decode_g2
-from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
+from cuzk.groth16.parameters import SECTIONS, Parameters, SectionName
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.target import Pending, Target
 from cuzk.groth16.verify import Verifier
@@ -57,7 +57,7 @@ class Sums:
 
 def prove(
     target: Target,
-    parameters: ParameterFile,
+    parameters: Parameters,
     circuit: Circuit,
     assignment: Any,
     randomizers: Randomizers,
@@ -90,7 +90,7 @@ def prove(
             raise ProofError(
                 "the proof does not verify and was thrown away",
                 where=where,
-                next=f"check {parameters.path} with `cuzk params verify` and C1 with `cuzk circuit digest "
+                next=f"check {parameters.where} with `cuzk params verify` and C1 with `cuzk circuit digest "
                 "--check`; if both are good, this is a fault of cuzk: please report it",
             )
     return proof
@@ -101,7 +101,7 @@ def begin_sums(target: Target, circuit: Circuit, assignment: Any) -> dict[Sectio
     return {section: target.sum_over(section, circuit, assignment) for section, _ in SECTIONS[1:]}
 
 
-def assemble(parameters: ParameterFile, sums: Sums, randomizers: Randomizers) -> Proof:
+def assemble(parameters: Parameters, sums: Sums, randomizers: Randomizers) -> Proof:
     """A, B and C from the sums; the random terms make the proof independent of the witness."""
     key = parameters.key
     r, s = Scalar(randomizers.r), Scalar(randomizers.s)

@@ -17,7 +17,7 @@ from cuzk.circuit.witness import FreeValues
 from cuzk.errors import ParameterError
 from cuzk.events import Progress
 from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
-from cuzk.groth16.parameters import ParameterFile, SectionName
+from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.verifying_key import NEXT
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import Vector
@@ -94,13 +94,11 @@ def group_point(section: SectionName, affine: Any) -> Any:
     return g2_of_coordinates(affine) if section == "b_g2" else g1_of_coordinates(affine)
 
 
-def bad_point(parameters: ParameterFile, section: SectionName, bad: BadPoint) -> ParameterError:
-    return ParameterError(
-        f"the point {bad.reason}", where=f"{parameters.path}: {section}[{bad.index}]", next=NEXT
-    )
+def bad_point(origin: str, section: SectionName, bad: BadPoint) -> ParameterError:
+    return ParameterError(f"the point {bad.reason}", where=f"{origin}: {section}[{bad.index}]", next=NEXT)
 
 
-def require_subgroup(parameters: ParameterFile, section: SectionName, random_sums: list[Any]) -> None:
+def require_subgroup(origin: str, section: SectionName, random_sums: list[Any]) -> None:
     """Raises ParameterError when one of some random sums of a section's points is not of order r."""
     for affine in random_sums:
         try:
@@ -108,6 +106,6 @@ def require_subgroup(parameters: ParameterFile, section: SectionName, random_sum
         except PointError as error:
             raise ParameterError(
                 "a point is on the curve, but outside the subgroup of order r",
-                where=f"{parameters.path}: {section}",
+                where=f"{origin}: {section}",
                 next=NEXT,
             ) from error

@@ -24,10 +24,11 @@ from cuzk.events import Progress
 from cuzk.groth16.card_plan import CardFacts, CardPlan, form_of
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
+from cuzk.groth16.points_on_card import PointsOfFile, PointSource
 from cuzk.groth16.qap import NO_FULL, FullCounts, full_counts
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
 from cuzk.groth16.synthesis_plan import synthesis_layout
-from cuzk.groth16.target import Pending, bad_point, group_point, require_subgroup
+from cuzk.groth16.target import Pending, group_point, require_subgroup
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import Card
@@ -35,8 +36,7 @@ from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field_type import FQ_GPU
 from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
 from cuzk.kernels.ntt_gpu import NttPlan, quotient
-from cuzk.kernels.points import BadPoint
-from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, decode_to_gpu, gathered
+from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, gathered
 from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
 from cuzk.kernels.subset_sums_gpu import random_subset_sums
 from cuzk.kernels.sum_plan import msm_plan
@@ -96,6 +96,7 @@ class GpuTarget:
     """See `target.Target`. What fails leaves the card in no known state: `close` gives all of it back.
 
     open_device     gives the card, which is closed with the target
+    points          where the points come from, once
     check_subgroup  also check that the points are of order r, before they are used
     """
 
@@ -104,13 +105,13 @@ class GpuTarget:
         host: CpuDevice,
         name: str,
         open_device: Callable[[], CudaDevice],
-        parameters: ParameterFile,
+        points: PointSource,
         *,
         check_subgroup: bool,
     ) -> None:
         self.host, self.name = host, name
-        self._open_device, self._parameters = open_device, parameters
-        self._counts = parameters.counts
+        self._open_device, self._points = open_device, points
+        self._counts = points.counts
         self._unchecked = {name for name, _ in SECTIONS} if check_subgroup else set()
         self._check_subgroup = check_subgroup
         self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
@@ -169,24 +170,21 @@ class GpuTarget:
     def _load(self) -> None:
         device, m = self._device, self._counts.h + 1
         self._transforms = NttPlan(device, self._counts.domain_log2)
-        self._h_points = self._decoded("h", digits_of(self._transforms))
+        self._h_points = self._points.on_card(device, "h", digits_of(self._transforms))
         self._sections: dict[SectionName, MostlyBits] = {}
         for section, _ in SECTIONS[1:]:
-            points = self._decoded(section, NATURAL_ORDER)
+            points = self._points.on_card(device, section, NATURAL_ORDER)
             self._sections[section] = MostlyBits(device, form_of(section), points)
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
-    def _decoded(self, section: SectionName, order: tuple[int, int, int]) -> GpuPoints:
-        encoded = getattr(self._parameters, section)
-        points = decode_to_gpu(self._device, form_of(section), encoded, order=order)
-        if isinstance(points, BadPoint):
-            raise bad_point(self._parameters, section, points)
-        return points
+    def loaded(self) -> None:
+        """Wait until the points are on the card. Raises what went wrong with them."""
+        self.prepare()
+        self._loaded.result()
 
     def _wait_for_points(self) -> None:
         """Until they are on the card and, the first time, checked. Raises what went wrong with them."""
-        self.prepare()
-        self._loaded.result()
+        self.loaded()
         for section in sorted(self._unchecked):
             self._require_subgroup(section)
             self._unchecked.discard(section)
@@ -204,7 +202,7 @@ class GpuTarget:
                 GpuSelectedSum(device, form, points.x, points.y, plan, workspace) as selected,
             ):
                 sums = random_subset_sums(device, selected, points.count)
-        require_subgroup(self._parameters, section, sums)
+        require_subgroup(self._points.where, section, sums)
 
     def assign(self, circuit: Circuit, free: FreeValues) -> DeviceSynthesis:
         """Beside the loading of points, if they are on their way. Tables of a circuit stay on the card."""
@@ -300,7 +298,11 @@ def resident(
             _kept.drop()
             _kept.key = key
             _kept.target = GpuTarget(
-                host, card.label, lambda: CudaDevice(card.uuid), parameters, check_subgroup=check_subgroup
+                host,
+                card.label,
+                lambda: CudaDevice(card.uuid),
+                PointsOfFile(parameters),
+                check_subgroup=check_subgroup,
             )
         assert _kept.target is not None
         _kept.target.host = host

@@ -20,6 +20,7 @@ from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, StageDone
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, open_parameters
+from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.target_gpu import GpuTarget, release
 from cuzk.kernels.curve import G1
 from cuzk.kernels.device.cpu import CpuDevice
@@ -183,7 +184,7 @@ def test_too_little_memory_is_told_with_the_plan_and_nothing_is_left_on_the_card
         cards.append(CudaDevice("cuda:0", memory_limit=limit))
         return cards[-1]
 
-    target = GpuTarget(CpuDevice(), "cuda:0", small, parameters, check_subgroup=False)
+    target = GpuTarget(CpuDevice(), "cuda:0", small, PointsOfFile(parameters), check_subgroup=False)
     target.prepare()
     with pytest.raises(ResourceError, match="of the GPU's memory") as raised:
         target.opened(porep_circuit(shape_of(2048)))
@@ -201,7 +202,8 @@ def test_memory_that_runs_out_midway_goes_back(
     """As when another process takes what was free when the plan was made."""
     release()
     card = CudaDevice("cuda:0")
-    target = GpuTarget(CpuDevice(), "cuda:0", lambda: card, parameters, check_subgroup=False)
+    points = PointsOfFile(parameters)
+    target = GpuTarget(CpuDevice(), "cuda:0", lambda: card, points, check_subgroup=False)
     monkeypatch.setattr(card.memory, "limit_bytes", 1 << 30)
     monkeypatch.setattr(card, "free_memory", lambda: 8 << 30)
     target.prepare()

@@ -27,6 +27,7 @@ from cuzk.groth16 import target_gpu
 from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import Randomizers, begin_sums, prove
 from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target_gpu import GpuTarget
@@ -170,7 +171,7 @@ def target_on(
         CpuDevice(threads=2),
         "cuda:0",
         lambda: CudaDevice("cuda:0", api=driver, memory_limit=limit),
-        open_parameters(params),
+        PointsOfFile(open_parameters(params)),
         check_subgroup=check_subgroup,
     )
 

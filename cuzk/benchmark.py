@@ -1,0 +1,217 @@
+"""A synthetic sector's partitions proven one after another in one process, each stage timed.
+
+Nothing is read from a disk: the sector is synthesized, the parameters are made for this process, on the card,
+where they stay. What others need to check the proofs can be written: c1, verifying key, proof.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cuzk.api import synthesize
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.errors import DeviceError, ProofError
+from cuzk.events import Event, OnEvent, StageDone, ignore, stage
+from cuzk.groth16.development import MARK_SUFFIX, mark_content
+from cuzk.groth16.files import make_folder, replace_atomically
+from cuzk.groth16.proof import Proof, join_proofs
+from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.qap import domain_log2
+from cuzk.groth16.values_at_tau import Trapdoors
+from cuzk.groth16.verify import Verifier
+from cuzk.groth16.verifying_key import VerifyingKey
+from cuzk.kernels.device.choose import choose
+from cuzk.sector.c1_writer import encode_c1
+from cuzk.sector.check import check_partition
+from cuzk.sector.inputs import C1
+from cuzk.sector.public_inputs import public_inputs
+from cuzk.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, warm_up
+
+if TYPE_CHECKING:
+    from cuzk.groth16.ephemeral import EphemeralParameters
+    from cuzk.groth16.target_gpu import GpuTarget
+
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionBench:
+    """Seconds of the preparations and of each partition, stage by stage.
+
+    setup       sector, circuit, values at tau, points on the card: once
+    partitions  for each partition proven, its stages in order; "partition" is the whole
+    proving_s   from the first partition's start to the verified proof of all
+    peak_host   bytes that the process held at most: while everything was made, while partitions were proven
+    """
+
+    registered_proof: str
+    seed: int
+    device: str
+    setup: dict[str, float]
+    partitions: tuple[dict[str, float], ...]
+    proving_s: float
+    peak_host: dict[str, int]
+    proof: bytes
+
+    def facts(self) -> dict[str, object]:
+        """All of it as JSON has it."""
+        return {**asdict(self), "proof": self.proof.hex()}
+
+    def stage_table(self) -> list[tuple[str, float, float]]:
+        """For each stage: its name, the first partition's seconds, the median of the others'."""
+        first, *others = self.partitions
+        rest = others or [first]
+        return [(name, first[name], statistics.median(one[name] for one in rest)) for name in first]
+
+
+def bench_partitions(
+    sector_size: int,
+    *,
+    registered_proof: str | None = None,
+    seed: int = 0,
+    partitions: int | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    out: Path | None = None,
+    on_event: OnEvent = ignore,
+) -> PartitionBench:
+    """Prove the first `partitions` (or all) of a synthetic sector on a GPU, under parameters made for it.
+
+    out  a folder for c1.json, the verifying key and the proof, with the mark of development parameters
+    Raises DeviceError without a GPU, ProofError when a proof does not verify; the rest as `api.prove`.
+    """
+    choice = choose(device, threads)
+    if choice.card is None:
+        raise DeviceError(
+            "parameters that live in memory need a GPU",
+            where=choice.host.name,
+            next="use a machine with one; on a CPU, `cuzk sector synthesize` and `cuzk params generate`",
+        )
+    from cuzk.groth16.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
+    from cuzk.groth16.target_gpu import GpuTarget
+    from cuzk.kernels.device.cuda import CudaDevice
+    from cuzk.warm_up_gpu import warm_up_gpu
+
+    setup = _Stopwatch(on_event)
+    c1 = synthesize(
+        sector_size, seed=seed, registered_proof=registered_proof, threads=threads, on_event=setup.hear
+    )
+    with stage(setup.hear, "circuit"):
+        circuit = porep_circuit(c1.shape)
+    warm_up(choice.host, (*TO_CHECK, *TO_GENERATE_BESIDE_GPU), setup.hear)
+    for task in ("generate", "prove"):
+        warm_up_gpu(choice.host, choice.card, task, domain_log2(circuit), setup.hear)
+    gpu = CudaDevice(choice.card.uuid)
+    with closing(gpu):
+        with stage(setup.hear, "values at tau"):
+            parameters = EphemeralParameters.of(choice.host, gpu, circuit, Trapdoors.random())
+        target = GpuTarget(choice.host, choice.card.label, lambda: gpu, parameters, check_subgroup=False)
+        with closing(target):
+            with stage(setup.hear, "points"):
+                target.prepare()
+                target.opened(circuit)
+                target.loaded()
+            parameters.let_go()
+            peak_of_setup = _peak_host_bytes()
+            _reset_peak()
+            begin = time.perf_counter()
+            chosen = range(len(c1.partitions) if partitions is None else min(partitions, len(c1.partitions)))
+            proofs, stages = [], []
+            with stage(on_event, "partitions", total=len(chosen), unit="partitions") as progress:
+                for k in chosen:
+                    watch = _Stopwatch(ignore)
+                    proofs.append(_prove_one(target, parameters, circuit, c1, k, watch))
+                    stages.append(watch.seconds)
+                    progress(k + 1, len(chosen))
+            _verify_all(parameters.key, c1, proofs)
+            proving_s = time.perf_counter() - begin
+    proof = join_proofs(proofs)
+    if out is not None:
+        _write(out, c1, parameters.key, proof)
+    return PartitionBench(
+        registered_proof=c1.registered_proof.name,
+        seed=seed,
+        device=choice.card.label,
+        setup=setup.seconds,
+        partitions=tuple(stages),
+        proving_s=proving_s,
+        peak_host={"setup": peak_of_setup, "proving": _peak_host_bytes()},
+        proof=proof,
+    )
+
+
+class _Stopwatch:
+    """Adds up the seconds of stages by name, and passes the events on."""
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event = on_event
+        self.seconds: dict[str, float] = {}
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, StageDone):
+            self.seconds[event.name] = self.seconds.get(event.name, 0.0) + event.seconds
+        self._on_event(event)
+
+    @contextmanager
+    def whole(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - begin
+
+
+def _prove_one(
+    target: GpuTarget, parameters: EphemeralParameters, circuit: Circuit, c1: C1, k: int, watch: _Stopwatch
+) -> Proof:
+    """The verified proof of partition k, from arrays as a c1 file gives them."""
+    with watch.whole("partition"):
+        with stage(watch.hear, "check"):
+            check_partition(c1, c1.partitions[k], target.host)
+        with stage(watch.hear, "witness"):
+            public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+            assignment = target.assign(circuit, free_values(c1.shape, public, c1.partitions[k]))
+        return prove(
+            target, parameters, circuit, assignment, Randomizers.fresh(),
+            public_inputs=public_inputs(c1.statement, k), on_event=watch.hear, where=f"partition {k}",
+        )  # fmt: skip
+
+
+def _verify_all(key: VerifyingKey, c1: C1, proofs: list[Proof]) -> None:
+    inputs = [public_inputs(c1.statement, k) for k in range(len(proofs))]
+    if not Verifier(key).verify_partitions(inputs, proofs):
+        raise ProofError(
+            "the partitions' proofs do not hold together",
+            where=f"{len(proofs)} partitions",
+            next="this is a fault of cuzk: please report it",
+        )
+
+
+def _write(folder: Path, c1: C1, key: VerifyingKey, proof: bytes) -> None:
+    """What another verifier needs; the mark says that no network accepts it."""
+    make_folder(folder)
+    stem = c1.shape.parameter_stem
+    replace_atomically(folder / (stem + MARK_SUFFIX), mark_content(key, None))
+    replace_atomically(folder / f"{stem}.vk", key.to_bytes())
+    replace_atomically(folder / "c1.json", encode_c1(c1))
+    replace_atomically(folder / "proof.bin", proof)
+
+
+def _peak_host_bytes() -> int:
+    """The most memory that this process has held since it began, or since `_reset_peak` (Linux)."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
+    return int(status.partition("VmHWM:")[2].split()[0]) * _KIB
+
+
+def _reset_peak() -> None:
+    with suppress(OSError):  # elsewhere the peak is that of the whole process
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

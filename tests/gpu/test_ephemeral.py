@@ -1,0 +1,70 @@
+"""Parameters that live on the card alone: the same key and proofs as from the file of the same trapdoors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+if find_spec("numba_cuda") is None:
+    pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
+
+from cuzk.benchmark import bench_partitions
+from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.groth16.ephemeral import EphemeralParameters
+from cuzk.groth16.proof import PROOF_BYTES, split_proofs
+from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.target_gpu import GpuTarget, release
+from cuzk.groth16.values_at_tau import Trapdoors
+from cuzk.groth16.verify import Verifier
+from cuzk.groth16.verifying_key import read_verifying_key
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.sector.c1 import read_c1
+from cuzk.sector.public_inputs import public_inputs
+
+POREP = Path(__file__).resolve().parents[1] / "vectors" / "porep"
+KNOWN = json.loads((POREP / "vectors.json").read_text(encoding="utf-8"))
+TRAPDOORS = [KNOWN["trapdoors"][name] for name in ("alpha", "beta", "gamma", "delta", "tau")]
+CASE = next(case for case in KNOWN["cases"] if "proof_r13_s17" in case)
+
+
+def test_key_and_proof_are_upstreams_to_the_byte() -> None:
+    release()
+    host, card = CpuDevice(), CudaDevice("cuda:0")
+    c1 = read_c1(POREP / CASE["file"])
+    circuit = porep_circuit(c1.shape)
+    parameters = EphemeralParameters.of(host, card, circuit, Trapdoors.of(TRAPDOORS))
+    assert hashlib.sha256(parameters.key.to_bytes()).hexdigest() == KNOWN["params_2k"]["vk_sha256"]
+    with closing(GpuTarget(host, "cuda:0", lambda: card, parameters, check_subgroup=True)) as target:
+        target.prepare()
+        target.opened(circuit)
+        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+        proof = prove(
+            target,
+            parameters,
+            circuit,
+            target.assign(circuit, free_values(c1.shape, public, c1.partitions[0])),
+            Randomizers(r=13, s=17),
+            public_inputs=public_inputs(c1.statement, 0),
+        )
+    assert proof.to_bytes().hex() == CASE["proof_r13_s17"]
+    assert card.memory.used_bytes == 0
+
+
+def test_a_synthetic_sector_is_proven_and_others_can_check_it(tmp_path: Path) -> None:
+    release()
+    result = bench_partitions(2048, seed=3, device="cuda:0", out=tmp_path)
+    (vk,) = tmp_path.glob("*.vk")
+    c1 = read_c1(tmp_path / "c1.json")
+    proof = (tmp_path / "proof.bin").read_bytes()
+    assert proof == result.proof and len(proof) == PROOF_BYTES * len(c1.partitions)
+    verifier = Verifier(read_verifying_key(vk))
+    inputs = [public_inputs(c1.statement, k) for k in range(len(c1.partitions))]
+    assert verifier.verify_partitions(inputs, split_proofs(proof, where="proof.bin"))
+    other = bench_partitions(2048, seed=3, device="cuda:0")
+    assert not verifier.verify_partitions(inputs, split_proofs(other.proof, where="another key's"))
