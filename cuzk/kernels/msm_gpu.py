@@ -8,7 +8,8 @@ Symbols    as in `msm`: n points, c bits a window, W windows, B = 2^(c-1) bucket
 4 bits     c points a window: `integrate_gpu`, `tail_sum_gpu`
 5 fold     on the host: sum of 2^(c*w + t) T[w][t], `xyzz.horner`         0.4 ms in G1
 Passes     as many windows at a time as memory allows; 1 to 4 are done for each pass.
-Waiting    the host waits once a pass, for the largest bucket: it says how many rounds there are.
+Rounds     as many as the largest bucket of uniform scalars needs, submitted without waiting. A larger one is
+           found out in the end; then all is done again with its rounds, and so is the next sum.
 Memory     a pass of V windows: V*n rows of pool, 12 to 20 bytes of lists a digit; `workspace_bytes` tells.
 Twin       `msm.msm` on the CPU, `msm.msm_textbook`.
 """
@@ -16,6 +17,7 @@ Twin       `msm.msm` on the CPU, `msm.msm_textbook`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,7 @@ from cuzk.kernels.staged_sort_gpu import (
 )
 from cuzk.kernels.staged_sort_gpu import THREADS as STAGED_THREADS
 from cuzk.kernels.staged_sort_gpu import TILE as STAGED_TILE
+from cuzk.kernels.sum_plan import bucket_rounds
 from cuzk.kernels.sum_schedule import (
     FIRST_BITS,
     SCALAR_BITS,
@@ -67,6 +70,7 @@ from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
 from cuzk.kernels.xyzz import EMPTY, Codes, horner, one_lane_form
 
 IDENTITY_ROW = 0  # of the pool; sums follow
+LEAST_ROUNDS = 2  # where too few are submitted, the last list is written by offsets of the last but one
 _U32 = pointer(types.uint32)
 
 
@@ -117,12 +121,14 @@ class GpuMsm(Keeper):
         self._parts = msm_layout(form, plan, multiprocessors).carve(workspace)
         self._fixed_blocks = 8 * multiprocessors
         self._multiprocessors = multiprocessors
+        self._next_rounds = self._expected_rounds = max(LEAST_ROUNDS, bucket_rounds(plan))
+        self._scalars: DeviceArray | None = None
         self._fold_codes = fold_codes(plan)
         self._programs: dict[Any, Callable[[], None]] = {}
         self._use_graphs = use_graphs
         try:
             self._constants = self.keep(device.upload(digit_constants(plan)))
-            self._largest = self.keep(device.pinned(1, np.uint32))
+            self._largest = self.keep(device.pinned(len(plan.passes), np.uint32))
             out = plan.windows * plan.c, form.words
             self._out = [self.keep(device.pinned(out, np.uint32)) for _ in range(2)]
         except BaseException:
@@ -133,26 +139,30 @@ class GpuMsm(Keeper):
 
     def run(self, scalars: DeviceArray) -> Point[Any]:
         """Sum of scalars[i] * point i, affine, plain integers, None for the identity; scalars (n, 4)
-        uint64.
+        uint64, to be left alone until then.
         """
         self.submit(scalars)
         return self.fold()
 
     def submit(self, scalars: DeviceArray) -> None:
         """Steps 1 to 4. On return the points for the fold are on their way to the host."""
-        stream = self.device.stream
-        for index, windows in enumerate(self.plan.passes):
-            self._run(("sort", index, scalars.address), lambda w=windows: self._sort(scalars, w))  # type: ignore[misc]
-            self.device.download(self._parts["largest"], into=self._largest)
-            stream.synchronise()
-            rounds = max(1, int(self._largest.array[0] - 1).bit_length() if self._largest.array[0] else 1)
-            self._run(("rounds", index, rounds), lambda w=windows, r=rounds: self._sum(w, r))  # type: ignore[misc]
+        self._scalars = scalars
+        for index in range(len(self.plan.passes)):
+            self._run(("sort", index, scalars.address), partial(self._sort, scalars, index))
+            self._run(("sum", index, self._next_rounds), partial(self._sum, index, self._next_rounds))
+        self.device.download(self._parts["largest"], into=self._largest)
         for out, pinned in zip(("out_x", "out_y"), self._out, strict=True):
             self.device.download(self._parts[out], into=pinned)
 
     def fold(self) -> Point[Any]:
         """Step 5, when the device has come so far."""
+        assert self._scalars is not None, "nothing was submitted"
         self.device.stream.synchronise()
+        needed, given = rounds_of(int(self._largest.array.max())), self._next_rounds
+        self._next_rounds = max(self._expected_rounds, needed)
+        if needed > given:
+            self.submit(self._scalars)
+            self.device.stream.synchronise()
         rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
         return horner(one_lane_form(self.form), rows, self._fold_codes)
 
@@ -178,17 +188,17 @@ class GpuMsm(Keeper):
     def _launch(self, kernel: Any, blocks: Extent, threads: int, *arguments: Any) -> Launch:
         return self.device.load(kernel).prepare(blocks, threads, *arguments)
 
-    def _sort(self, scalars: DeviceArray, windows: tuple[int, int]) -> list[tuple[str, Launch]]:
+    def _sort(self, scalars: DeviceArray, index: int) -> list[tuple[str, Launch]]:
         """Step 1 and the first round."""
         p, at = self.plan, self._parts
-        first, end = windows
+        first, end = p.passes[index]
         count, buckets = (end - first) * p.n, p.buckets(first, end)
         bin_words = 0 if p.bin_bits is None else at["bins"].shape[0]
         everything = max(buckets, bin_words, self.form.words)
         begin = self._launch(
             begin_pass, -(-everything // LIST_THREADS), LIST_THREADS,
             buckets, bin_words, p.n, self.form.words, at["counts"], at["extras"], at["bins"],
-            at["bases"], at["largest"], at["pool_x"], at["pool_y"],
+            at["bases"], at["largest"].rows(index, index + 1), at["pool_x"], at["pool_y"],
         )  # fmt: skip
         digits = self._borrowed("pool_y", count, np.int32)
         make = self._launch(
@@ -199,7 +209,7 @@ class GpuMsm(Keeper):
         return [
             ("begin", begin),
             ("digits", make),
-            *sort(digits, windows),
+            *sort(digits, index),
             ("round 1", self._add(0, 0, count // 2)),
         ]
 
@@ -208,10 +218,10 @@ class GpuMsm(Keeper):
         row_bytes = 4 * self.form.words
         return self._parts[name].carve(count, dtype, offset_bytes=row_bytes + offset_bytes)
 
-    def _simple_sort(self, digits: DeviceArray, windows: tuple[int, int]) -> list[tuple[str, Launch]]:
+    def _simple_sort(self, digits: DeviceArray, index: int) -> list[tuple[str, Launch]]:
         p, at = self.plan, self._parts
-        first, end = windows
-        wide, buckets = p.wide_of(first, end), p.buckets(first, end)
+        first, end = p.passes[index]
+        wide = p.wide_of(first, end)
         grid = (-(-p.n // DIGIT_THREADS), end - first)
         ranks = self._borrowed("pool_y", (end - first) * p.n, np.uint32, digits.nbytes)
         count = self._launch(count_digits, grid, DIGIT_THREADS, digits, p.n, p.c, wide, at["counts"], ranks)
@@ -219,13 +229,13 @@ class GpuMsm(Keeper):
             scatter_digits, grid, DIGIT_THREADS, digits, p.n, p.c, wide, at["counts"], ranks, at["offsets_0"],
             self._words("pairs_0"), at["segs_0"], at["extras"],
         )  # fmt: skip
-        scan = self._scan(at["counts"], buckets, level=0, number=0, offsets=at["offsets_0"])
+        scan = self._scan_buckets(index)
         return [("count", count), *scan, ("scatter", scatter)]
 
-    def _staged_sort(self, digits: DeviceArray, windows: tuple[int, int]) -> list[tuple[str, Launch]]:
+    def _staged_sort(self, digits: DeviceArray, index: int) -> list[tuple[str, Launch]]:
         p, at, b = self.plan, self._parts, self.plan.bin_bits
         assert b is not None
-        first, end = windows
+        first, end = p.passes[index]
         wide, n_digits = p.wide_of(first, end), (end - first) * p.n
         entries = [self._borrowed("pool_x", n_digits, np.uint64, 8 * n_digits * k) for k in range(2)]
         bins, regions = (end - first) << b, (end - first) << FIRST_BITS
@@ -255,7 +265,7 @@ class GpuMsm(Keeper):
             scatter_bins, bins, threads, entries[1], b, p.c, wide, starts, at["counts"], at["offsets_0"],
             at["pairs_0"], at["segs_0"], at["extras"], self._words("pairs_0"),
         )  # fmt: skip
-        scan = self._scan(at["counts"], p.buckets(first, end), level=0, number=0, offsets=at["offsets_0"])
+        scan = self._scan_buckets(index)
         return [
             ("bins", histogram), *scan_bins, ("spread 1", spread_1), ("spread 2", spread_2), ("count", count),
             *scan, ("scatter", scatter),
@@ -266,10 +276,10 @@ class GpuMsm(Keeper):
         part = self._parts[name]
         return part.carve(2 * part.shape[0], np.uint32)
 
-    def _sum(self, windows: tuple[int, int], rounds: int) -> list[tuple[str, Launch]]:
+    def _sum(self, index: int, rounds: int) -> list[tuple[str, Launch]]:
         """Rounds after the first one, groups, bits."""
         p, at = self.plan, self._parts
-        first, end = windows
+        first, end = p.passes[index]
         count, wide, pairs = end - first, p.wide_of(first, end), p.buckets(first, end)
         h, room_bits = p.group_bits
         lists = count * p.c
@@ -316,6 +326,14 @@ class GpuMsm(Keeper):
                 launches.append((f"round {level + 2}", self._add(level + 1, new, pairs >> (level + 1))))
         return launches
 
+    def _scan_buckets(self, index: int) -> list[tuple[str, Launch]]:
+        """Of the first round."""
+        at = self._parts
+        return self._scan(
+            at["counts"], self.plan.buckets(*self.plan.passes[index]), level=0, number=0,
+            offsets=at["offsets_0"], largest=at["largest"].rows(index, index + 1),
+        )  # fmt: skip
+
     def _scan(
         self,
         counts: DeviceArray,
@@ -357,6 +375,11 @@ class GpuMsm(Keeper):
             *self._points, at["pool_x"], at["pool_y"], p.n, at[f"pairs_{which}"], at["sizes"], at["bases"],
             number, at["prefixes"],
         )  # fmt: skip
+
+
+def rounds_of(largest: int) -> int:
+    """Rounds until a bucket of so many points is one sum."""
+    return max(LEAST_ROUNDS, (largest - 1).bit_length() if largest else 0)
 
 
 def fold_codes(plan: GpuPlan) -> Codes:

@@ -29,7 +29,7 @@ from cuzk.kernels.sum_schedule import (
 
 _TOLERANCE = 1.01  # plans whose times differ by less are equal: then the fewest buckets
 _EVERY_NUMBER = range(MOST_WINDOWS, LEAST_WINDOWS - 1, -1)  # of windows: by growing buckets
-_SIGMAS = 6  # that the largest bucket of uniform digits exceeds the mean by, at most
+_EXCEEDED = 1e-3  # how often the largest bucket of uniform digits may be larger than is assumed
 _TO_MS = 1e-6  # from nanoseconds
 
 
@@ -120,10 +120,21 @@ def selected_cost(form: Form, plan: SelectedPlan, speed: Speed) -> SumCost:
 
 
 def bucket_rounds(plan: GpuPlan) -> int:
-    """Rounds until each bucket is one sum: those of the largest bucket, of uniform scalars."""
+    """Rounds until each bucket is one sum: those of the largest bucket, of uniform scalars.
+
+    Sizes are Poisson's: fewer than one sum in a thousand has a larger bucket.
+    """
     least = plan.c if plan.wide == plan.windows else plan.c - 1  # bits of the narrowest window
-    mean = plan.n / (1 << (least - 1))
-    return max(1, math.ceil(math.log2(mean + _SIGMAS * math.sqrt(mean) + 1)))
+    mean, buckets = plan.n / (1 << (least - 1)), plan.buckets(0, plan.windows)
+    rounds = max(1, math.ceil(math.log2(max(mean, 1))))
+    while mean and math.log(buckets) + _log_of_tail(mean, (1 << rounds) + 1) > math.log(_EXCEEDED):
+        rounds += 1
+    return rounds
+
+
+def _log_of_tail(mean: float, size: int) -> float:
+    """Of the probability of that size, above the mean, or more: the first term times a geometric sum."""
+    return size * math.log(mean) - mean - math.lgamma(size + 1) - math.log(1 - mean / (size + 1))
 
 
 def msm_plan(

@@ -173,7 +173,7 @@ def msm_layout(form: Form, plan: GpuPlan, multiprocessors: int) -> Layout:
     parts.add("partials", -(-max(buckets, windows << (b or 0)) // SCAN_TILE) + 1)
     parts.add("sizes", MSM_ROUNDS)
     parts.add("bases", MSM_ROUNDS)
-    parts.add("largest", 1)
+    parts.add("largest", len(plan.passes))
     parts.add("bins", 1 if b is None else (2 * windows << b) + 1 + (windows << FIRST_BITS))
     parts.add("starts", 1 if b is None else (windows << b) + 1)
     parts.add("sort_scratch", 8)

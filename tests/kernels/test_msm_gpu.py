@@ -92,6 +92,13 @@ def test_the_fold_adds_each_bit_sum_where_its_window_has_it(windows: int) -> Non
 
 
 @pytest.mark.parametrize(
+    ("largest", "rounds"), [(0, 2), (1, 2), (4, 2), (5, 3), (64, 6), (65, 7), (1 << 27, 27)]
+)
+def test_rounds_halve_the_largest_bucket_until_it_is_one_sum(largest: int, rounds: int) -> None:
+    assert msm_gpu.rounds_of(largest) == rounds
+
+
+@pytest.mark.parametrize(
     "n", [1 << 19, (1 << 22) + 1, 1 << 24, (1 << 26) - 1, 1 << 26, (1 << 27) - 1, 1 << 27]
 )
 def test_uniform_digits_fit_the_bins_of_the_staged_sort(n: int) -> None:
