@@ -1,0 +1,169 @@
+"""Events to spans: what began is matched with what ended, by job, partition and worker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from cuzk.timeline.line import Event
+
+
+class Kind(str, Enum):
+    """What a span is of."""
+
+    SYNTHESIS = "synthesis"
+    QUEUE = "queue"  # from GPU_QUEUE until a worker takes the partition
+    TAKEN = "taken"  # from there to its call
+    CALL = "call"
+    WAIT = "wait"  # for the device's lock
+    LOCK = "lock"  # held
+    KERNEL = "kernel"
+
+
+#: event -> the kinds that it ends, and the one that it begins
+_RULES: dict[str, tuple[tuple[Kind, ...], Kind | None]] = {
+    "SYNTH_START": ((), Kind.SYNTHESIS),
+    "SYNTH_END": ((Kind.SYNTHESIS,), None),
+    "GPU_QUEUE": ((), Kind.QUEUE),
+    "GPU_PICKUP": ((Kind.QUEUE,), Kind.TAKEN),
+    "GPU_START": ((Kind.TAKEN, Kind.QUEUE), Kind.CALL),
+    "LOCK_WAIT": ((), Kind.WAIT),
+    "LOCK_START": ((Kind.WAIT,), Kind.LOCK),
+    "LOCK_END": ((Kind.LOCK,), None),
+    "KERNEL_START": ((), Kind.KERNEL),
+    "KERNEL_END": ((Kind.KERNEL,), None),
+    "GPU_END": ((Kind.CALL,), None),
+}
+_BY_WORKER = frozenset({Kind.CALL, Kind.WAIT, Kind.LOCK, Kind.KERNEL})
+#: Workers of a device where neither the lines nor the log nor the user say: the daemon's default.
+WORKERS_PER_GPU = 2
+
+
+class Span(NamedTuple):
+    """Something that took time. `end_ms` is None where the log does not say; a tuple as there may be millions."""
+
+    kind: Kind
+    job: str
+    partition: int | None
+    worker: int | None
+    device: int | None  # of a GPU's spans always a number
+    start_ms: int
+    end_ms: int | None
+    failed: bool
+
+    @property
+    def took_ms(self) -> int:
+        """Of a span that ended."""
+        assert self.end_ms is not None
+        return self.end_ms - self.start_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """All spans of a run: those that ended, by kind and start; those that did not; the endings of jobs.
+
+    `unmatched` counts ends whose start is missing; `guessed` is the number of workers whose device is a guess.
+    """
+
+    ended: dict[Kind, list[Span]]
+    open: list[Span]
+    endings: list[Event]
+    unmatched: int
+    guessed: int
+    first_ms: int
+    last_ms: int
+
+
+class _Matcher:
+    """Spans that are open, by job; of equal ones the last to begin ends first, as after a try that was lost."""
+
+    def __init__(self, workers_per_gpu: int) -> None:
+        self.workers_per_gpu = workers_per_gpu
+        self.ended: dict[Kind, list[Span]] = {kind: [] for kind in Kind}
+        self.open: defaultdict[str, dict[tuple[Kind, int | None, int | None], list[Event]]] = defaultdict(dict)
+        self.guessed: set[int] = set()
+
+    def begin(self, kind: Kind, event: Event) -> None:
+        key = (kind, event.partition, event.worker if kind in _BY_WORKER else None)
+        self.open[event.job].setdefault(key, []).append(event)
+
+    def end(self, kind: Kind, event: Event) -> bool:
+        """Whether there was such a span. A partition that only its end names is one of a single part."""
+        worker = event.worker if kind in _BY_WORKER else None
+        of_job = self.open[event.job]
+        for partition in (event.partition, None):
+            starts = of_job.get((kind, partition, worker))
+            if starts:
+                self._close(kind, starts.pop(), event, failed=False)
+                if not starts:
+                    del of_job[kind, partition, worker]
+                return True
+        return False
+
+    def fail(self, event: Event) -> None:
+        """Ends all that is open of a partition, or of the whole job; what it was queued for is not done."""
+        of_job = self.open[event.job]
+        for key in [key for key in of_job if event.partition in (None, key[1])]:
+            for start in of_job.pop(key):
+                self._close(key[0], start, event, failed=True)
+
+    def _close(self, kind: Kind, start: Event, event: Event, *, failed: bool) -> None:
+        self.ended[kind].append(self._span(kind, start, event.offset_ms, failed))
+
+    def _span(self, kind: Kind, start: Event, end_ms: int | None, failed: bool) -> Span:
+        device = start.device
+        if device is None and kind in _BY_WORKER:
+            device = (start.worker or 0) // self.workers_per_gpu
+            self.guessed.add(start.worker or 0)
+        return Span(kind, start.job, start.partition, start.worker, device, start.offset_ms, end_ms, failed)
+
+    def left(self) -> list[Span]:
+        found = [
+            self._span(key[0], start, None, False)
+            for of_job in self.open.values()
+            for key, starts in of_job.items()
+            for start in starts
+        ]
+        return sorted(found, key=_start)
+
+
+def match(events: Sequence[Event], workers_per_gpu: int | None) -> Work:
+    """The spans of a run, whose events come by offset. 3 us an event.
+
+    A device that no line names follows from its worker, as the daemon numbers workers through all devices.
+    """
+    matcher = _Matcher(workers_per_gpu or WORKERS_PER_GPU)
+    endings, unmatched = [], 0
+    for event in events:
+        rule = _RULES.get(event.name)
+        if rule is None:
+            endings.append(event)
+            if event.name != "ASSEMBLED":
+                matcher.fail(event)
+            continue
+        ends, begins = rule
+        matched = [matcher.end(kind, event) for kind in ends]
+        if begins is not None:
+            matcher.begin(begins, event)
+        elif not any(matched):
+            unmatched += 1
+    return Work(
+        ended={kind: _by_start(spans) for kind, spans in matcher.ended.items()},
+        open=matcher.left(),
+        endings=endings,
+        unmatched=unmatched,
+        guessed=0 if workers_per_gpu else len(matcher.guessed),
+        first_ms=events[0].offset_ms,
+        last_ms=events[-1].offset_ms,
+    )
+
+
+def _start(span: Span) -> int:
+    return span.start_ms
+
+
+def _by_start(spans: Iterable[Span]) -> list[Span]:
+    return sorted(spans, key=_start)
