@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cuzk.errors import InputError
+from cuzk.garbage import without_garbage_collection
 from cuzk.sector.c1_document import (
     LARGEST_DOCUMENT_BYTES,
     ColumnProof,
@@ -29,7 +30,6 @@ from cuzk.sector.c1_document import (
     Wrapper,
     decode_document,
     fail,
-    without_garbage_collection,
 )
 from cuzk.sector.inputs import C1, COLUMN_NAMES, Bytes, Counts, Labelings, PartitionInput, Paths
 from cuzk.sector.registered_proof import RegisteredProof, registered_proof

@@ -13,11 +13,8 @@ stacked/vanilla/params.rs.
 
 from __future__ import annotations
 
-import gc
 import re
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, NoReturn, TypeVar
 
 import msgspec
@@ -124,18 +121,6 @@ class Inner(msgspec.Struct):
 def fail(what: str, where: str) -> NoReturn:
     """Raise the InputError of a document that is not what C1 writes."""
     raise InputError(what, where=where, next=RUN_C1_AGAIN)
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """A document has half a million lists and no cycle; the collector's looking for one triples the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def decode_document(data: bytes, origin: str) -> tuple[Wrapper, Inner]:

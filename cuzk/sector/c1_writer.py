@@ -7,6 +7,7 @@ from itertools import islice
 
 import msgspec
 
+from cuzk.garbage import without_garbage_collection
 from cuzk.sector.c1_document import (
     Column,
     ColumnProof,
@@ -22,7 +23,6 @@ from cuzk.sector.c1_document import (
     TopProof,
     VanillaProof,
     Wrapper,
-    without_garbage_collection,
 )
 from cuzk.sector.inputs import C1, COLUMN_NAMES, Labelings, PartitionInput, Paths
 from cuzk.sector.shape import DRG_DEGREE, LABEL_PARENTS, NODE_BYTES, SectorShape

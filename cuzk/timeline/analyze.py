@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from cuzk.garbage import without_garbage_collection
 from cuzk.timeline.devices import Cause, Device, Gap, devices_of
 from cuzk.timeline.jobs import Job, jobs_of
 from cuzk.timeline.read import Counts, Log
@@ -44,9 +45,10 @@ class Report:
 def analyze(log: Log, *, workers_per_gpu: int | None = None) -> Report:
     """The figures of a log; `workers_per_gpu` goes before what the log says. 6 us an event."""
     runs = []
-    for events in log.runs:
-        work = match(events, workers_per_gpu or log.workers_per_gpu)
-        runs.append(Run(work=work, devices=devices_of(work), jobs=jobs_of(work)))
+    with without_garbage_collection():
+        for events in log.runs:
+            work = match(events, workers_per_gpu or log.workers_per_gpu)
+            runs.append(Run(work=work, devices=devices_of(work), jobs=jobs_of(work)))
     return Report(
         name=log.name,
         counts=log.counts,
@@ -96,11 +98,11 @@ def advice(runs: list[Run]) -> Iterator[str]:
 
 
 _ADVICE: Mapping[str, str] = {
-    Cause.NO_WORK.value: "passed without work: hand jobs in earlier, or begin their synthesis earlier "
+    Cause.NO_WORK.value: "passed without work: hand jobs in earlier, or let their synthesis begin earlier "
     "(synthesis_lookahead)",
-    Cause.SYNTHESIS.value: "were waited for synthesis: more of it at a time (partition_workers), as cores and memory "
-    "allow",
-    Cause.OVERHEAD.value: "passed while a partition was ready: a second worker a GPU prepares one while the other "
-    "computes (gpu_workers_per_device)",
+    Cause.SYNTHESIS.value: "were waited for synthesis: more of it at a time (partition_workers), as far as "
+    "cores and memory allow",
+    Cause.OVERHEAD.value: "passed while a partition was ready: of two workers a GPU (gpu_workers_per_device) "
+    "one prepares while the other computes",
     "no kernel": "of the calls ran no kernel: host work inside the lock, or too few workers to hide it",
 }

@@ -1,8 +1,8 @@
 """The figures of a GPU: when it was busy, and of each gap what it waited for.
 
-The intervals of all workers of a GPU are merged: two calls at once are no more than one. The bracket of a call
-holds waiting for the lock and host work, so the efficiency by brackets flatters where workers take turns; the
-one by kernels does not, and stands beside it where the log has kernels.
+The intervals of all workers of a GPU are merged: two calls at once are no more than one. The bracket of a
+call holds waiting for the lock and host work, so the efficiency by brackets flatters where workers take
+turns; the one by kernels does not, and stands beside it where the log has kernels.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Gap:
 class Device:
     """A GPU from its first call to the end of its last. What a log does not tell is None.
 
-    `busy` are merged brackets, `kernel_ms` merged kernels; `wait_ms` and `lock_ms` are sums over calls.
+    `busy` are merged brackets, `kernels` merged kernels; `wait_ms` and `lock_ms` are sums over calls.
     """
 
     device: int
@@ -56,13 +56,21 @@ class Device:
     calls: int
     busy: Cover
     gaps: tuple[Gap, ...]
-    kernel_ms: int | None
+    kernels: Cover | None
     wait_ms: int | None
     lock_ms: int | None
 
     @property
     def gap_total_ms(self) -> int:
         return sum(gap.gap_ms for gap in self.gaps)
+
+    @property
+    def kernel_ms(self) -> int | None:
+        return None if self.kernels is None else self.kernels.total
+
+    def percent(self, part_ms: int) -> float | None:
+        """Of the time from the first call to the end of the last."""
+        return percent(part_ms, self.busy.total + self.gap_total_ms)
 
 
 def percent(part: float, whole: float) -> float | None:
@@ -92,7 +100,7 @@ def _device(device: int, spans: Mapping[Kind, list[Span]], causes: _Causes) -> D
         calls=len(calls),
         busy=busy,
         gaps=tuple(causes.gap(device, end, start) for end, start in busy.between()),
-        kernel_ms=Cover(ends_of(kernels)).total if kernels else None,
+        kernels=Cover(ends_of(kernels)) if kernels else None,
         wait_ms=sum(span.took_ms for span in spans[Kind.WAIT]) if spans[Kind.LOCK] else None,
         lock_ms=sum(span.took_ms for span in spans[Kind.LOCK]) if spans[Kind.LOCK] else None,
     )

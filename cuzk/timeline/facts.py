@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from cuzk.timeline.analyze import Report, Run
 from cuzk.timeline.devices import Cause, Device, Gap, percent
-from cuzk.timeline.jobs import Job
+from cuzk.timeline.jobs import Job, Partition
 
 #: Gaps are counted below the first, between the two, and above the second.
 SHORT_GAP_MS, LONG_GAP_MS = 50, 500
@@ -103,10 +103,14 @@ def _run_facts(number: int, run: Run) -> dict[str, Any]:
             for device in run.devices
         ],
         "jobs": [
-            {**job_facts(job), "partitions": [asdict(partition) for partition in job.partitions]}
+            {**job_facts(job), "partitions": [_partition_facts(partition) for partition in job.partitions]}
             for job in run.jobs
         ],
     }
+
+
+def _partition_facts(partition: Partition) -> dict[str, Any]:
+    return {field.name: getattr(partition, field.name) for field in fields(partition)}  # asdict takes 7 us
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 
 def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same moments as disjoint intervals in order; those that touch become one, empty ones stay only alone."""
+    """The same moments as disjoint intervals in order; those that touch become one."""
     pieces: list[tuple[int, int]] = []
     for start, end in sorted(intervals):
         if pieces and start <= pieces[-1][1]:

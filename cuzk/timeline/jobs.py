@@ -27,10 +27,10 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job from its first event to its last. Sums run over partitions and tries and may exceed the wall time.
+    """A job from its first event to its last. Sums run over partitions and tries, and may exceed wall time.
 
-    `state` is proven, failed, cancelled or unfinished. `critical` is the way of the partition that ended last:
-    before its synthesis, synthesis, before its call, call; together the wall time, empty where something is missing.
+    `state` is proven, failed, cancelled or unfinished. `critical` is the way of the partition that ended
+    last: before its synthesis, synthesis, before its call, call. Empty where something of it is missing.
     """
 
     job: str

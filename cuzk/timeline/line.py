@@ -17,13 +17,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from sys import intern
 from typing import NamedTuple
 
 MARK = "TIMELINE,"
 
 SPAN_EVENTS = frozenset(
-    "SYNTH_START SYNTH_END GPU_QUEUE GPU_PICKUP GPU_START GPU_END "
-    "LOCK_WAIT LOCK_START LOCK_END KERNEL_START KERNEL_END".split()
+    ("SYNTH_START", "SYNTH_END", "GPU_QUEUE", "GPU_PICKUP", "GPU_START", "GPU_END")
+    + ("LOCK_WAIT", "LOCK_START", "LOCK_END", "KERNEL_START", "KERNEL_END")
 )
 ENDINGS = frozenset({"FAILED", "CANCELLED", "ASSEMBLED"})
 EVENTS = SPAN_EVENTS | ENDINGS
@@ -56,7 +57,7 @@ def format_line(offset_ms: int, name: str, job: str, detail: Mapping[str, object
 
 
 def parse_line(line: str) -> list[Event | None]:
-    """The events in a line that contains MARK: one, or several if line ends were lost; None for a garbled one.
+    """The events in a line that contains MARK: one, several if line ends were lost, None for a garbled one.
 
     Text in front of MARK is allowed, as log collectors put it there.
     """
@@ -73,13 +74,15 @@ def _parse_piece(piece: str) -> Event | None:
         return None
     if "%" in job:
         job = _unescape(job)
-    return Event(int(offset), _OLDER_NAMES.get(name, name), job, *numbers, detail)
+    return Event(int(offset), intern(_OLDER_NAMES.get(name, name)), intern(job), *numbers, detail)
 
 
 @lru_cache(maxsize=1 << 14)  # most details recur from job to job
 def _numbers(detail: str) -> tuple[int | None, int | None, int | None] | None:
-    """Partition, worker and device; None where the detail is damaged. Damage behind the partition does not count:
-    it took nothing that is needed."""
+    """Partition, worker and device; None where the detail is damaged.
+
+    Damage behind the partition took nothing that is needed.
+    """
     found: dict[str, int | None] = {"partition": None, "worker": None, "device": None}
     for item in detail.split(",") if detail else ():
         key, equals, value = item.partition("=")

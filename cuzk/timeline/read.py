@@ -1,4 +1,4 @@
-"""Reads a log: picks the timeline out of other lines, brings it into order, and tells one run from the next."""
+"""Reads a log: finds the timeline among other lines, brings it into order, tells one run from the next."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TextIO
 
 from cuzk.errors import InputError
+from cuzk.garbage import without_garbage_collection
 from cuzk.timeline.line import EVENTS, MARK, Event, parse_line
 
 STDIN = Path("-")
@@ -54,7 +55,7 @@ def read_log(path: Path) -> Log:
     """The timeline in a file, gzipped or not; `-` is standard input. Raises InputError. 2 us a line."""
     name = "standard input" if path == STDIN else str(path)
     try:
-        with _opened(path) as file:
+        with _opened(path) as file, without_garbage_collection():
             return parse_log(file, name=name)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
@@ -72,13 +73,13 @@ def read_log(path: Path) -> Log:
 def _opened(path: Path) -> Iterator[TextIO]:
     """The text of a file; what is not UTF-8 is replaced, so that one bad byte costs one line."""
     with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as raw:
-        plain = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)  # type: ignore[arg-type]
-        zipped = plain.peek(2)[:2] == _GZIP_MAGIC
-        text = io.TextIOWrapper(gzip.open(plain) if zipped else plain, encoding="utf-8", errors="replace")
+        file = io.BufferedReader(raw)  # type: ignore[type-var]  # any binary file will do
+        zipped = file.peek(2)[:2] == _GZIP_MAGIC
+        plain = gzip.GzipFile(fileobj=file) if zipped else file
         try:
-            yield text
+            yield io.TextIOWrapper(plain, encoding="utf-8", errors="replace")
         finally:
-            text.detach()  # standard input is not ours to close
+            file.detach()  # standard input is not ours to close
 
 
 def parse_log(lines: Iterator[str] | TextIO, *, name: str) -> Log:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -49,6 +49,9 @@ class Timeline:
         The detail names `partition`, `worker` and `device` where they are known; for the order of keys that
         Curio's daemon has, give the worker before the partition. A file on a disk takes 3 us a line.
         """
+        self._write(name, job, at_ns, detail)
+
+    def _write(self, name: str, job: str, at_ns: int | None, detail: Mapping[str, object]) -> None:
         with self._lock:  # over the write too, as the order in the file is that of the clock
             if self._failure is not None:
                 return
@@ -62,12 +65,12 @@ class Timeline:
 
     @contextmanager
     def span(self, kind: str, job: str, **detail: object) -> Iterator[None]:
-        """`kind`_START before the work inside `with` and `kind`_END, with its milliseconds, after success only.
+        """`kind`_START before the work inside `with`, `kind`_END with its milliseconds after success only.
 
         After a failure whoever handles it records FAILED, which ends all that is open of the partition.
         """
-        self.record(f"{kind}_START", job, **detail)
         begin_ns = self._clock_ns()
+        self._write(f"{kind}_START", job, None, detail)
         yield
         took_ms = (self._clock_ns() - begin_ns) // _NS_PER_MS
-        self.record(f"{kind}_END", job, **detail, **{f"{kind.lower()}_ms": took_ms})
+        self._write(f"{kind}_END", job, None, {**detail, f"{kind.lower()}_ms": took_ms})

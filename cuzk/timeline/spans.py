@@ -42,8 +42,11 @@ _BY_WORKER = frozenset({Kind.CALL, Kind.WAIT, Kind.LOCK, Kind.KERNEL})
 WORKERS_PER_GPU = 2
 
 
+_Key = tuple[Kind, "int | None", "int | None"]  # with partition and worker
+
+
 class Span(NamedTuple):
-    """Something that took time. `end_ms` is None where the log does not say; a tuple as there may be millions."""
+    """Something that took time. `end_ms` is None where the log does not say. A tuple, as there are many."""
 
     kind: Kind
     job: str
@@ -65,7 +68,7 @@ class Span(NamedTuple):
 class Work:
     """All spans of a run: those that ended, by kind and start; those that did not; the endings of jobs.
 
-    `unmatched` counts ends whose start is missing; `guessed` is the number of workers whose device is a guess.
+    `unmatched` counts ends whose start is missing, `guessed` the workers whose device is a guess.
     """
 
     ended: dict[Kind, list[Span]]
@@ -78,12 +81,12 @@ class Work:
 
 
 class _Matcher:
-    """Spans that are open, by job; of equal ones the last to begin ends first, as after a try that was lost."""
+    """Open spans, by job. Of equal ones the last to begin ends first: others are of tries that were lost."""
 
     def __init__(self, workers_per_gpu: int) -> None:
         self.workers_per_gpu = workers_per_gpu
         self.ended: dict[Kind, list[Span]] = {kind: [] for kind in Kind}
-        self.open: defaultdict[str, dict[tuple[Kind, int | None, int | None], list[Event]]] = defaultdict(dict)
+        self.open: defaultdict[str, dict[_Key, list[Event]]] = defaultdict(dict)
         self.guessed: set[int] = set()
 
     def begin(self, kind: Kind, event: Event) -> None:
