@@ -21,6 +21,7 @@ import click
 import cuzk
 from cuzk import view
 from cuzk.cli_bench import bench
+from cuzk.cli_timeline import timeline
 from cuzk.errors import CuzkError, ResourceError, UsageError
 from cuzk.events import Notice, stage
 from cuzk.options import (
@@ -34,6 +35,7 @@ from cuzk.options import (
     device_option,
     json_option,
     params_option,
+    require_destination,
     size_option,
     threads_option,
 )
@@ -140,6 +142,7 @@ def sector() -> None:
 
 
 main.add_command(bench)
+main.add_command(timeline)
 
 
 @main.group()
@@ -179,7 +182,7 @@ def prove(
     from cuzk.groth16.files import replace_atomically
 
     if out is not None:
-        _require_destination(out)
+        require_destination(out)
     with view.live(as_json=as_json) as on_event:
         result = cuzk.prove(
             c1,
@@ -205,16 +208,6 @@ def verify(c1: Path, proof: Path, settings: Config, params: Path | None, as_json
     with view.live(as_json=as_json) as on_event:
         result = cuzk.verify(c1, proof, params=params or settings.params, on_event=on_event)
     view.show_verdict(result, as_json=as_json)
-
-
-def _require_destination(out: Path) -> None:
-    """Finds out before the work, not after it, that its result could not be written."""
-    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
-        raise ResourceError(
-            "the result could not be written there",
-            where=str(out),
-            next="name a file in a folder that you may write to",
-        )
 
 
 # ---- parameters ----
@@ -368,7 +361,7 @@ def sector_synthesize(
 
     registered = registered_proof_of_size(sector_size, registered_proof)
     out = out or Path(file_name(registered, seed))
-    _require_destination(out)
+    require_destination(out)
     with view.live(as_json=as_json) as on_event:
         cuzk.synthesize(
             sector_size,

@@ -1,13 +1,15 @@
-"""Values and options that several commands share."""
+"""Values, options and checks that several commands share."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cuzk.errors import ResourceError
 from cuzk.units import parse_size
 
 if TYPE_CHECKING:
@@ -98,3 +100,13 @@ def command(group: click.Group, name: str) -> Callable[[F], click.Command]:
         return group.command(name)(config_option(debug_option(function)))
 
     return wrap
+
+
+def require_destination(out: Path) -> None:
+    """Finds out before the work, not after it, that its result could not be written."""
+    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise ResourceError(
+            "the result could not be written there",
+            where=str(out),
+            next="name a file in a folder that you may write to",
+        )

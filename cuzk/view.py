@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -81,12 +81,17 @@ def _lines(value: object) -> list[str]:
     return [str(value)]
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns padded to their widest entry; numbers to the right."""
+def show_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, left: Collection[str] | None = None
+) -> None:
+    """Columns padded to their widest entry. To the right go numbers, or all columns but those of `left`."""
     cells = [list(columns), *([str(entry) for entry in row] for row in rows)]
     widths = [max(len(line[k]) for line in cells) for k in range(len(columns))]
     right = [
-        bool(rows) and all(isinstance(row[k], (int, float)) for row in rows) for k in range(len(columns))
+        bool(rows) and all(isinstance(row[k], (int, float)) for row in rows)
+        if left is None
+        else column not in left
+        for k, column in enumerate(columns)
     ]
     for number, line in enumerate(cells):
         padded = [f"{text:{'>' if right[k] else '<'}{widths[k]}}" for k, text in enumerate(line)]

@@ -13,14 +13,26 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cuzk"
 
 #: Lowest first. A module may import its own floor and those before it.
-FLOORS = ("kernels", "sector", "circuit", "groth16", "api", "cli")
+FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "api", "cli")
 #: Modules at the top that share a floor.
 ROOMS = {
     "api": {"api", "benchmark", "parameters", "warm_up", "warm_up_gpu"},
-    "cli": {"cli", "cli_bench", "config", "doctor", "options", "report", "view"},
+    "cli": {
+        *(
+            "cli",
+            "cli_bench",
+            "cli_timeline",
+            "config",
+            "doctor",
+            "options",
+            "report",
+            "view",
+            "view_timeline",
+        ),
+    },
 }
 #: These import nothing of ours, and every floor may import them.
-SERVANTS = {"errors", "events", "folders", "units", "whole_files"}
+SERVANTS = {"errors", "events", "folders", "garbage", "units", "whole_files"}
 #: What only `kernels` may import: it compiles, or takes its time to load.
 COMPILERS = {"numba", "llvmlite"}
 

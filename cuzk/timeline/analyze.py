@@ -62,16 +62,16 @@ def _notices(counts: Counts, runs: list[Run]) -> Iterator[str]:
     if len(runs) > 1:
         yield f"the engine was started {len(runs)} times: each run has a clock of its own"
     if counts.garbled:
-        yield f"{counts.garbled} garbled TIMELINE lines were left out"
+        yield f"garbled TIMELINE lines, left out: {counts.garbled}"
     if counts.unknown:
         names = ", ".join(f"{name} ({count})" for name, count in sorted(counts.unknown.items()))
-        yield f"unknown events were left out: {names}"
+        yield f"unknown events, left out: {names}"
     if unmatched := sum(run.work.unmatched for run in runs):
-        yield f"{unmatched} ends have no start in the log"
+        yield f"ends without a start in the log: {unmatched}"
     left = Counter(span.kind for run in runs for span in run.work.open)
     for kind, words in ((Kind.SYNTHESIS, "syntheses"), (Kind.CALL, "GPU calls")):
         if left[kind]:
-            yield f"{left[kind]} {words} have no end in the log: failed, or cut off"
+            yield f"{words} without an end in the log, failed or cut off: {left[kind]}"
     if any(run.work.guessed > WORKERS_PER_GPU for run in runs):
         yield (
             f"no line names a device: {WORKERS_PER_GPU} workers are taken to share one; "

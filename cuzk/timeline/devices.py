@@ -66,7 +66,10 @@ class Device:
 
     @property
     def kernel_ms(self) -> int | None:
-        return None if self.kernels is None else self.kernels.total
+        """Between the first call and the end of the last: a log may stop in the middle of one."""
+        if self.kernels is None:
+            return None
+        return self.kernels.within(self.busy.pieces[0][0], self.busy.pieces[-1][1])
 
     def percent(self, part_ms: int) -> float | None:
         """Of the time from the first call to the end of the last."""

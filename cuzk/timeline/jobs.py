@@ -53,7 +53,10 @@ def jobs_of(work: Work) -> tuple[Job, ...]:
     spans: dict[str, list[Span]] = {}
     for span in chain(*(work.ended[kind] for kind in Kind), work.open):
         spans.setdefault(span.job, []).append(span)
-    endings = {event.job: event for event in work.endings if event.partition is None}
+    endings: dict[str, Event] = {}
+    for event in work.endings:  # a whole job's is the last word
+        if event.partition is None or event.job not in endings:
+            endings[event.job] = event
     jobs = [_job(job, own, endings.get(job)) for job, own in spans.items()]
     return tuple(sorted(jobs, key=lambda job: job.first_ms))
 
@@ -95,9 +98,11 @@ def _partition(number: int | None, last: dict[Kind, Span]) -> Partition:
 
 
 def _state(partitions: Iterable[Partition], ending: Event | None) -> str:
-    if ending is not None:
-        return {"FAILED": "failed", "CANCELLED": "cancelled", "ASSEMBLED": "proven"}[ending.name]
-    return "proven" if all(partition.proven for partition in partitions) else "unfinished"
+    if (ending is None or ending.partition is not None) and all(one.proven for one in partitions):
+        return "proven"  # a try that failed was followed by one that did not
+    if ending is None:
+        return "unfinished"
+    return {"FAILED": "failed", "CANCELLED": "cancelled", "ASSEMBLED": "proven"}[ending.name]
 
 
 def _sum(spans: Iterable[Span], kind: Kind) -> int:

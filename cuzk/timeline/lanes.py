@@ -83,12 +83,12 @@ def _device_lanes(device: Device) -> Iterator[Lane]:
     busy = device.percent(device.busy.total)
     bars.sort(key=lambda bar: bar.start_ms)
     yield Lane(label=f"GPU {device.device}, {busy} % busy", size="middle", bars=bars)
-    if device.kernels is not None:
+    if device.kernels is not None and device.kernel_ms is not None:
         bars = [
             Bar(start_ms=start, end_ms=end, look="kernel", tip=f"kernels: {seconds(start, end)}")
             for start, end in device.kernels.pieces
         ]
-        yield Lane(label=f"kernels {device.percent(device.kernels.total)} %", size="small", bars=bars)
+        yield Lane(label=f"kernels {device.percent(device.kernel_ms)} %", size="small", bars=bars)
 
 
 def _lane(track: Track, size: str, run: Run, colours: Mapping[str, str]) -> Lane:

@@ -21,7 +21,7 @@ h2 { font-size: 1rem; margin-top: 2rem; }
 table { border-collapse: collapse; }
 th, td { padding: 0.25rem 0.8rem; text-align: right; font-variant-numeric: tabular-nums; }
 th { font-weight: 600; border-bottom: 1px solid #8886; }
-td:last-child, th:last-child { text-align: left; }
+.words td:last-child, .words th:last-child { text-align: left; }
 body { background: #ffffff; color: #24292f; }
 @media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3; } }
 """
@@ -42,6 +42,7 @@ _GAP_COLUMNS = ("run", "GPU", "from, s", "to, s", "gap, s", "what was happening"
 def page(report: Report, gap_ms: int) -> str:
     """The HTML of a report; gaps of at least `gap_ms` are listed."""
     title = escape(PurePath(report.name).name)
+    gaps = _table(_GAP_COLUMNS, _gap_rows(report, gap_ms), "words")
     notes = "".join(f"<li>{escape(text)}</li>" for text in (*report.notices, *report.advice))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -49,7 +50,7 @@ def page(report: Report, gap_ms: int) -> str:
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
         f"{_table(_GPU_COLUMNS, _gpu_rows(report))}\n<ul>{notes}</ul>\n"
         f'<div class="picture">\n{svg(report)}</div>\n'
-        f"<h2>Gaps of at least {gap_ms} ms</h2>\n{_table(_GAP_COLUMNS, _gap_rows(report, gap_ms))}\n"
+        f"<h2>Gaps of at least {gap_ms} ms</h2>\n{gaps}\n"
         "</body>\n</html>\n"
     )
 
@@ -79,9 +80,9 @@ def _gap_rows(report: Report, gap_ms: int) -> Iterable[Sequence[object]]:
             yield number, gap.device, *times, CAUSE_WORDS[gap.cause]
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], style: str = "figures") -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>\n" for row in rows
     )
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+    return f'<table class="{style}">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import count
 from pathlib import PurePath
 
 from cuzk.timeline.analyze import Report, Run
@@ -13,7 +14,7 @@ from cuzk.timeline.lanes import CAUSE_WORDS, Bar, Depth, Lane, Row, groups_of
 WIDTH, LEFT, RIGHT, MARGIN = 1200, 132, 20, 16
 _HEIGHTS = {"small": 11, "middle": 13, "large": 20}
 _DEPTH_HEIGHT, _ROW_GAP, _GROUP_GAP, _TITLE_HEIGHT, _AXIS_HEIGHT, _LEGEND_HEIGHT = 28, 3, 14, 40, 34, 24
-_TICKS = 10  # about so many
+_TICKS = 10
 _THIN_PX = 1.0  # bars narrower than this, side by side, are drawn as one
 _CHARACTER_PX = 7.0
 
@@ -52,7 +53,7 @@ text { fill: #e6edf3; }
 .overhead { fill: #f85149; }
 .unknown { fill: #a371f7; }
 .wait { fill: #0d1117; }
-.kernel { fill: #ffffff; }
+.kernel { fill: #d0d7de; }
 .depth { fill: #6e7681; }
 .failed { stroke: #f85149; }
 """
@@ -98,20 +99,12 @@ class _Scale:
         return LEFT + (moment_ms - self.first_ms) * self._px_per_ms
 
     def ticks_s(self) -> list[float]:
-        """Round numbers of seconds, about _TICKS of them."""
-        span_s = (self.last_ms - self.first_ms) / 1000
-        step = next(
-            step
-            for power in range(-4, 10)
-            for step in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
-            if span_s / step <= _TICKS
-        )
-        k = -int(-self.first_ms / 1000 // step)
-        ticks = []
-        while k * step <= self.last_ms / 1000:
-            ticks.append(round(k * step, 6))
-            k += 1
-        return ticks
+        """Round numbers of seconds, at most _TICKS between the ends."""
+        first_us, last_us = 1000 * self.first_ms, 1000 * self.last_ms
+        steps = (digit * 10**power for power in count(2) for digit in (1, 2, 5))
+        step = next(step for step in steps if last_us - first_us <= _TICKS * step)
+        begin = -(-first_us // step) * step
+        return [tick / 1e6 for tick in range(begin, last_us + 1, step)]
 
 
 def _panel(run: Run, title: str, y: float) -> tuple[list[str], float]:
@@ -160,7 +153,7 @@ def _bars(row: Lane, y: float, height: int, scale: _Scale) -> Iterator[str]:
             yield _rect(bar, y, height, scale)
     for bar in row.bars if row.size == "large" else ():
         end, width = scale.x(bar.end_ms), scale.x(bar.end_ms) - scale.x(bar.start_ms)
-        if width > _CHARACTER_PX * len(bar.label) + 6:  # at the end, as waiting comes first
+        if bar.label and width > _CHARACTER_PX * len(bar.label) + 6:  # at the end, as waiting comes first
             place = f'x="{end - 4:.1f}" y="{y + height / 2 + 3:.1f}"'
             yield f'<text class="inside right" {place}>{escape(bar.label)}</text>'
 

@@ -1,4 +1,4 @@
-"""Spans laid out for the eye: a track a GPU worker, as few as suffice for the syntheses, the queue's depth."""
+"""Spans laid out for the eye: tracks of GPU workers and of syntheses, and the depth of the queue."""
 
 from __future__ import annotations
 

@@ -1,0 +1,109 @@
+"""`cuzk timeline`: the commands that read the TIMELINE lines of a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cuzk import view
+from cuzk.errors import UsageError
+from cuzk.options import PATH, F, command, json_option, require_destination
+
+if TYPE_CHECKING:
+    from cuzk.config import Config
+    from cuzk.timeline.analyze import Report
+
+workers_option = click.option(
+    "--workers-per-gpu", type=click.IntRange(min=1),
+    help="GPU workers of each device, where the log does not say it; without it: 2.",
+)  # fmt: skip
+gap_option = click.option(
+    "--gap-ms", type=click.IntRange(min=0), default=200, show_default=True, help="List gaps of at least this."
+)
+
+
+@click.group()
+def timeline() -> None:
+    """What GPUs did and when: the TIMELINE lines of an engine's log, counted and drawn."""
+
+
+def log_command(name: str) -> Callable[[F], click.Command]:
+    """A command of this group on a log, `-` for standard input."""
+
+    def wrap(function: F) -> click.Command:
+        return command(timeline, name)(click.argument("log", type=PATH)(workers_option(function)))
+
+    return wrap
+
+
+def _report(log: Path, workers_per_gpu: int | None) -> Report:
+    from cuzk.timeline.analyze import analyze
+    from cuzk.timeline.read import read_log
+
+    return analyze(read_log(log), workers_per_gpu=workers_per_gpu)
+
+
+@log_command("analyze")
+@gap_option
+@json_option
+def analyze_(log: Path, workers_per_gpu: int | None, settings: Config, gap_ms: int, as_json: bool) -> None:
+    """Show how busy each GPU was, its gaps and what they waited for, and every job, from LOG."""
+    from cuzk import view_timeline
+    from cuzk.timeline.facts import report_facts
+
+    report = _report(log, workers_per_gpu)
+    if as_json:
+        view.show_json(report_facts(report, gap_ms))
+    else:
+        view_timeline.show_report(report, gap_ms)
+
+
+@log_command("plot")
+@click.option("--out", type=PATH, required=True, help="File to write: .svg, or .html for a page.")
+@gap_option
+@json_option
+def plot(
+    log: Path, workers_per_gpu: int | None, settings: Config, out: Path, gap_ms: int, as_json: bool
+) -> None:
+    """Draw LOG: what GPUs, their workers, the queue and the syntheses did, over seconds."""
+    from cuzk.whole_files import replace_whole
+
+    if out.suffix not in (".svg", ".html"):
+        raise UsageError(f"no picture is written as {out.name!r}", next="end the name in .svg or .html")
+    require_destination(out)
+    report = _report(log, workers_per_gpu)
+    if out.suffix == ".html":
+        from cuzk.timeline.page import page
+
+        picture = page(report, gap_ms)
+    else:
+        from cuzk.timeline.svg import svg
+
+        picture = svg(report)
+    replace_whole(out, [picture.encode()])
+    view.show_paths("written", [out], as_json=as_json)
+
+
+@log_command("export")
+@click.option(
+    "--format", "form", type=click.Choice(["chrome"]), required=True,
+    help="chrome: trace events, for Perfetto and chrome://tracing.",
+)  # fmt: skip
+@click.option("--out", type=PATH, help="File to write; without it: stdout.")
+def export(log: Path, workers_per_gpu: int | None, settings: Config, form: str, out: Path | None) -> None:
+    """Write LOG in a form that other programs open."""
+    from cuzk.whole_files import replace_whole
+    from cuzk.timeline.chrome import chrome
+
+    if out is not None:
+        require_destination(out)
+    document = json.dumps(chrome(_report(log, workers_per_gpu)))
+    if out is None:
+        click.echo(document)
+    else:
+        replace_whole(out, [document.encode()])
+        view.show_paths("written", [out], as_json=False)
