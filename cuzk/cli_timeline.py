@@ -96,8 +96,8 @@ def plot(
 @click.option("--out", type=PATH, help="File to write; without it: stdout.")
 def export(log: Path, workers_per_gpu: int | None, settings: Config, form: str, out: Path | None) -> None:
     """Write LOG in a form that other programs open."""
-    from cuzk.whole_files import replace_whole
     from cuzk.timeline.chrome import chrome
+    from cuzk.whole_files import replace_whole
 
     if out is not None:
         require_destination(out)

@@ -316,8 +316,9 @@ def test_a_file_that_is_no_sector_ends_with_1_and_its_name(content: bytes | None
 
 
 def test_the_readme_shows_only_commands_that_exist() -> None:
-    blocks = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.S | re.M)
+    shell = [block for language, block in blocks if not language]
+    lines = [shlex.split(line, comments=True) for block in shell for line in block.splitlines()]
     shown = [words[1:] for words in lines if words[:1] == ["cuzk"]]
     assert len(shown) >= 5
     for words in shown:

@@ -43,7 +43,7 @@ class Report:
 
 
 def analyze(log: Log, *, workers_per_gpu: int | None = None) -> Report:
-    """The figures of a log; `workers_per_gpu` goes before what the log says. 6 us an event."""
+    """The figures of a log; `workers_per_gpu` goes before what the log says. 4 us an event."""
     runs = []
     with without_garbage_collection():
         for events in log.runs:

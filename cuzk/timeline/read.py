@@ -52,7 +52,7 @@ class Log:
 
 
 def read_log(path: Path) -> Log:
-    """The timeline in a file, gzipped or not; `-` is standard input. Raises InputError. 2 us a line."""
+    """The timeline in a file, gzipped or not; `-` is standard input. Raises InputError. 4 us a line."""
     name = "standard input" if path == STDIN else str(path)
     try:
         with _opened(path) as file, without_garbage_collection():

@@ -47,7 +47,7 @@ class Timeline:
         """Write an event of `line.EVENTS`. `at_ns` is an earlier reading of the clock, by default now.
 
         The detail names `partition`, `worker` and `device` where they are known; for the order of keys that
-        Curio's daemon has, give the worker before the partition. A file on a disk takes 3 us a line.
+        Curio's daemon has, give the worker before the partition. A file on a disk takes 4 us a line.
         """
         self._write(name, job, at_ns, detail)
 

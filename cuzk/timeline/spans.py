@@ -134,7 +134,7 @@ class _Matcher:
 
 
 def match(events: Sequence[Event], workers_per_gpu: int | None) -> Work:
-    """The spans of a run, whose events come by offset. 3 us an event.
+    """The spans of a run, whose events come by offset. 2 us an event.
 
     A device that no line names follows from its worker, as the daemon numbers workers through all devices.
     """
