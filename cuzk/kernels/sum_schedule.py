@@ -85,6 +85,7 @@ class GpuPlan:
 
     def __post_init__(self) -> None:
         assert LEAST_WINDOWS <= self.windows <= MOST_WINDOWS, self.windows
+        assert self.bin_bits is None or FIRST_BITS < self.bin_bits <= min(self.c - 2, MAX_BIN_BITS), self
 
     @property
     def c(self) -> int:
