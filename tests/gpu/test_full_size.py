@@ -1,0 +1,54 @@
+"""Circuits of production size on the card: every row against its equation, and proofs that verify."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+if find_spec("numba_cuda") is None:
+    pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
+
+from cuzk.benchmark import bench_partitions
+from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.groth16.proof import PROOF_BYTES
+from cuzk.groth16.synthesis_gpu import DeviceSynthesis
+from cuzk.groth16.target_gpu import release
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.sector.registered_proof import registered_proof
+from cuzk.sector.synthesize import synthesize
+
+pytestmark = pytest.mark.slow
+CONSTRAINTS = {"StackedDrg32GiBV1_1": 130_278_869, "StackedDrg64GiBV1_1": 131_186_177}
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_every_row_of_a_partition_holds_and_a_flipped_bit_breaks_one(name: str, device: CudaDevice) -> None:
+    release()
+    c1 = synthesize(registered_proof(name), seed=7, device=CpuDevice())
+    circuit = porep_circuit(c1.shape)
+    assert circuit.num_constraints == CONSTRAINTS[name]
+    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+    synthesis = DeviceSynthesis(device, circuit)
+    synthesis.assign(free_values(c1.shape, public, c1.partitions[-1]))
+    assert synthesis.unsatisfied_row() is None
+    is_bit = np.ones(circuit.num_aux, np.bool_)
+    is_bit[circuit.full_aux] = False
+    last = int(np.flatnonzero(is_bit)[-1])
+    flipped = device.download(synthesis.bits.rows(last, last + 1)) ^ 1
+    device.upload(flipped, into=synthesis.bits.rows(last, last + 1))
+    device.synchronise()
+    broken = synthesis.unsatisfied_row()
+    assert broken is not None and broken[0] > circuit.rows - 1_000_000
+    synthesis.close()
+
+
+@pytest.mark.parametrize("name", ["StackedDrg32GiBV1", "StackedDrg32GiBV1_1", "StackedDrg64GiBV1_1"])
+def test_a_partition_of_production_size_is_proven(name: str) -> None:
+    release()
+    size = registered_proof(name).sector_bytes
+    result = bench_partitions(size, registered_proof=name, seed=11, partitions=1, device="cuda:0")
+    assert len(result.proof) == PROOF_BYTES, "it verified, or nothing would have come back"
+    assert result.peak_host["proving"] < 16 << 30
