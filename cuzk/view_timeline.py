@@ -11,7 +11,7 @@ import click
 from cuzk import view
 from cuzk.events import Notice
 from cuzk.timeline.analyze import Report, Run
-from cuzk.timeline.devices import Cause
+from cuzk.timeline.devices import Cause, percent_text
 from cuzk.timeline.facts import CRITICAL, device_facts, job_facts, long_gaps
 from cuzk.timeline.lanes import CAUSE_WORDS
 
@@ -83,7 +83,7 @@ def _gpu_rows(run: Run) -> Iterator[Row]:
         facts = device_facts([device])
         counts = [facts[name] for name in facts if name.startswith("gaps")]
         times = [_seconds(facts[name]) for name in ("gpu_busy_ms", "gap_total_ms")]
-        share = _percent(facts["efficiency_percent"])
+        share = percent_text(facts["efficiency_percent"])
         yield device.device, device.calls, *times, share, *counts, _seconds(facts["gap_average_ms"])
 
 
@@ -91,7 +91,7 @@ def _kernel_rows(run: Run) -> Iterator[Row]:
     for device in run.devices:
         if device.kernels is not None or device.wait_ms is not None:
             facts = device_facts([device])
-            share = _percent(facts["kernel_efficiency_percent"])
+            share = percent_text(facts["kernel_efficiency_percent"])
             held, waited = _seconds(facts["lock_held_ms"]), _seconds(facts["lock_wait_ms"])
             yield device.device, _seconds(facts["kernel_ms"]), share, held, waited
 
@@ -165,7 +165,3 @@ def _draw(title: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
 
 def _seconds(milliseconds: Any) -> str:
     return "-" if milliseconds is None else f"{milliseconds / 1000:.3f}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value} %"

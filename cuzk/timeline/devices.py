@@ -81,6 +81,11 @@ def percent(part: float, whole: float) -> float | None:
     return round(100 * part / whole, 1) if whole else None
 
 
+def percent_text(value: float | None) -> str:
+    """ "64.3 %", or a dash."""
+    return "-" if value is None else f"{value} %"
+
+
 def devices_of(work: Work) -> tuple[Device, ...]:
     """Every GPU that ended a call, by number."""
     kinds = (Kind.CALL, Kind.KERNEL, Kind.WAIT, Kind.LOCK)

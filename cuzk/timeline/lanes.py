@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cuzk.timeline.analyze import Run
-from cuzk.timeline.devices import Cause, Device
+from cuzk.timeline.devices import Cause, Device, percent_text
 from cuzk.timeline.spans import Kind, Span
 from cuzk.timeline.tracks import Track, end_of, gpu_tracks, queue_depth, synthesis_tracks
 
@@ -80,15 +80,16 @@ def _device_lanes(device: Device) -> Iterator[Lane]:
             tip = f"idle: {seconds(gap.end_ms, gap.start_ms)}\n{words}"
             bars.append(Bar(start_ms=moment, end_ms=moment + took, look=cause.value, tip=tip))
             moment += took
-    busy = device.percent(device.busy.total)
+    busy = percent_text(device.percent(device.busy.total))
     bars.sort(key=lambda bar: bar.start_ms)
-    yield Lane(label=f"GPU {device.device}, {busy} % busy", size="middle", bars=bars)
+    yield Lane(label=f"GPU {device.device}, {busy} busy", size="middle", bars=bars)
     if device.kernels is not None and device.kernel_ms is not None:
         bars = [
             Bar(start_ms=start, end_ms=end, look="kernel", tip=f"kernels: {seconds(start, end)}")
             for start, end in device.kernels.pieces
         ]
-        yield Lane(label=f"kernels {device.percent(device.kernel_ms)} %", size="small", bars=bars)
+        kernels = percent_text(device.percent(device.kernel_ms))
+        yield Lane(label=f"kernels {kernels}", size="small", bars=bars)
 
 
 def _lane(track: Track, size: str, run: Run, colours: Mapping[str, str]) -> Lane:

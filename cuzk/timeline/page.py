@@ -7,6 +7,7 @@ from html import escape
 from pathlib import PurePath
 
 from cuzk.timeline.analyze import Report
+from cuzk.timeline.devices import percent_text
 from cuzk.timeline.facts import device_facts, long_gaps
 from cuzk.timeline.lanes import CAUSE_WORDS
 from cuzk.timeline.svg import svg
@@ -59,17 +60,16 @@ def _gpu_rows(report: Report) -> Iterable[Sequence[object]]:
     for number, run in enumerate(report.runs, 1):
         for device in run.devices:
             facts = device_facts([device])
-            kernels = facts["kernel_efficiency_percent"]
             yield (
                 number,
                 device.device,
                 facts["gpu_calls"],
                 f"{facts['gpu_busy_ms'] / 1000:.1f}",
                 f"{facts['gap_total_ms'] / 1000:.1f}",
-                f"{facts['efficiency_percent']} %",
-                "" if kernels is None else f"{kernels} %",
+                percent_text(facts["efficiency_percent"]),
+                percent_text(facts["kernel_efficiency_percent"]),
                 facts["gaps"],
-                facts["gap_average_ms"],
+                facts["gap_average_ms"] or "-",
             )
 
 

@@ -74,6 +74,12 @@ def test_the_way_of_a_job_is_as_long_as_the_job(published: Report) -> None:
     }
 
 
+def test_the_way_of_a_job_is_that_of_the_partition_that_ended_last_not_of_the_last_by_number() -> None:
+    first = [*synthesis(5, 30, 1), *call(90, 120, 1)]
+    report = report_of(*first, *synthesis(0, 20, 2), *call(20, 60, 2))
+    assert report.runs[0].jobs[0].critical == (5, 25, 60, 30)
+
+
 def test_calls_of_two_workers_at_once_are_busy_once() -> None:
     """0-100 and 50-160 overlap, 160-200 touches, 260-300 stands alone."""
     report = report_of(
@@ -160,6 +166,13 @@ def test_a_gap_that_a_lost_call_began_in_is_unknown_from_there() -> None:
     [gap] = report.runs[0].gaps
     assert gap.parts_ms == {Cause.NO_WORK: 0, Cause.SYNTHESIS: 30, Cause.OVERHEAD: 0, Cause.UNKNOWN: 170}
     assert report.notices == ("GPU calls without an end in the log, failed or cut off: 1",)
+
+
+def test_a_call_lost_before_a_gap_leaves_the_gap_told() -> None:
+    lost = (50, "GPU_START", "j", "worker=1,partition=1")
+    others = [*synthesis(0, 20, 0), *call(20, 100, 0), *synthesis(90, 150, 2), *call(160, 200, 2)]
+    [gap] = report_of(lost, *others).runs[0].gaps
+    assert gap.parts_ms == {Cause.NO_WORK: 0, Cause.SYNTHESIS: 50, Cause.OVERHEAD: 10, Cause.UNKNOWN: 0}
 
 
 def test_a_log_of_calls_only_does_not_say_what_gaps_waited_for() -> None:

@@ -132,9 +132,19 @@ def test_names_that_look_like_markup_stay_text() -> None:
     assert "<b>" not in page(report, 200)
 
 
+def test_a_call_of_no_time_has_no_percentage() -> None:
+    report = report_of(*call(5, 5, 0))
+    assert "GPU 0, - busy" in words(drawn(report)) and "None" not in page(report, 200)
+
+
 def test_calls_of_one_worker_that_overlap_get_lanes_of_their_own() -> None:
     shown = words(drawn(report_of(*call(0, 50, 1), *call(30, 80, 2), *call(60, 90, 3))))
     assert shown.count("worker 0") == 2
+
+
+def test_syntheses_that_follow_each_other_share_a_lane() -> None:
+    shown = words(drawn(report_of(*synthesis(0, 10, 0), *synthesis(10, 20, 1), *synthesis(15, 25, 2))))
+    assert "synthesis 2" in shown and "synthesis 3" not in shown
 
 
 def test_a_panel_is_drawn_for_each_run() -> None:

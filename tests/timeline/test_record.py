@@ -90,6 +90,13 @@ def test_what_many_threads_record_is_read_back_whole_and_in_order(tmp_path: Path
     assert all(job.state == "proven" for job in run.jobs)
 
 
+def test_a_line_is_in_the_file_as_soon_as_it_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.log"
+    with path.open("ab") as file:
+        Timeline(file).record("SYNTH_START", "j", partition=1)
+        assert path.read_text() == "TIMELINE,0,SYNTH_START,j,partition=1\n"
+
+
 def test_any_name_of_a_job_comes_back() -> None:
     names = ["porep-1-2", "wdpost-1-0-[1 2 3]", "a,b\nTIMELINE,5,GPU_END,x,worker=0", "50 % \r", ""]
     file = io.BytesIO()
