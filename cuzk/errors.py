@@ -43,6 +43,10 @@ class DeviceFault(DeviceError):
     """The device failed at work and is unusable in this process, which goes on, as do other devices."""
 
 
+class EngineError(CuzkError):
+    """The engine ended a job that was cancelled or late, or takes no more work as it is closing."""
+
+
 class UsageError(CuzkError):
     """Options contradict each other or make no sense. `--help` shows the right ones."""
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cuzk"
 
 #: Lowest first. A module may import its own floor and those before it.
-FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "api", "cli")
+FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api", "cli")
 #: Modules at the top that share a floor.
 ROOMS = {
     "api": {"api", "benchmark", "parameters", "warm_up", "warm_up_gpu"},
@@ -83,6 +83,13 @@ def test_arrows_run_downward_only(name: str) -> None:
     assert offences(name, modules()[name]) == []
 
 
+def test_the_engine_knows_nothing_of_what_is_proven() -> None:
+    """It stands above the floors that prove, and needs none of them."""
+    known = {area(target) for name, source in modules().items() if area(name) == "engine"
+             for target in imports(name, source) if target.split(".")[0] == "cuzk"}  # fmt: skip
+    assert known <= {"engine", *SERVANTS}
+
+
 def test_every_module_stands_on_a_floor() -> None:
     assert {area(name) for name in modules()} <= {*FLOORS, *SERVANTS, ""}
 
@@ -94,6 +101,7 @@ def test_every_module_stands_on_a_floor() -> None:
         ("cuzk.sector.c1", "import cuzk.circuit.porep"),
         ("cuzk.groth16.prove", "def late():\n    from cuzk import view"),
         ("cuzk.groth16.prove", "from cuzk.config import Config"),
+        ("cuzk.engine.worker", "from cuzk import api"),
         ("cuzk.circuit.porep", "import numba"),
         ("cuzk.view", "from llvmlite import ir"),
         ("cuzk.errors", "from cuzk.units import parse_size"),

@@ -1,0 +1,283 @@
+"""All that the engine knows at a moment, and how it changes: the state behind `reception` and `dispatcher`.
+
+Whoever calls a method, or touches what is in here, is inside `held`. Nothing in here waits, calls a prover or
+a work, or does I/O; it speaks through the announcer, which only fills queues, and leaves to `held` what the
+timeline must know.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from cuzk.engine.admission import Admission
+from cuzk.engine.budget import Budget
+from cuzk.engine.devices import STRIKES, Device, Slot, Worker
+from cuzk.engine.events import Announcer, EngineEvent, What
+from cuzk.engine.jobs import Job, JobResult, Priority, Run, Stage, Status, Unit
+from cuzk.engine.leases import Leases
+from cuzk.engine.placing import Placing
+from cuzk.engine.recorder import Recorder
+from cuzk.engine.runs import Runs
+from cuzk.engine.seam import Setup
+from cuzk.engine.settings import Settings
+from cuzk.engine.unit_queue import UnitQueue
+from cuzk.errors import CuzkError, DeviceError
+
+_RECORDED = {Status.COMPLETED: "ASSEMBLED", Status.CANCELLED: "CANCELLED"}
+
+
+def bare(error: Exception) -> Exception:
+    """The error without the frames it came through: what they hold must not live as long as a result."""
+    todo: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = None
+            todo += [one.__cause__, one.__context__]
+    return error
+
+
+def described(error: Exception) -> str:
+    """What is known of it: of a mistake of ours, also where it happened."""
+    if isinstance(error, CuzkError):
+        return str(error)
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+class Board:
+    """Runs, units, devices, memory.
+
+    host      memory of the host for parameters and partitions
+    inputs    memory of the host for the inputs of jobs; apart, so that waiting jobs cannot stop running ones
+    pending   units that nobody has begun; only the first is ever taken
+    ready     units that are prepared and wait for a device
+    finished  runs whose partitions are all proven
+    changed   a condition for each kind of thread: any change that may concern it notifies it
+    room      the same for threads whose unit may be one too many in `ready`
+    alarm     the same for the watch: a deadline may be nearer now, or the engine is over
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        memory: tuple[Budget, Budget],
+        devices: Sequence[Device],
+        *,
+        clock: Callable[[], float],
+        announcer: Announcer,
+        recorder: Recorder,
+    ) -> None:
+        self.settings, self.devices = settings, tuple(devices)
+        self.host, self.inputs = memory
+        self.clock, self._announcer, self._recorder = clock, announcer, recorder
+        self._lock = threading.Lock()
+        self.changed = {kind: threading.Condition(self._lock) for kind in ("prepare", "prove", "assemble")}
+        self.room = threading.Condition(self._lock)
+        self.alarm = threading.Condition(self._lock)
+        self.runs = Runs(settings.results_kept)
+        self.leases = Leases()
+        self.pending, self.ready = UnitQueue(), UnitQueue()
+        self.admission = Admission(self.host, self.leases, self.pending)
+        self.finished: deque[Run] = deque()
+        self.shares_slots = settings.gpu_lock != "none"
+        self.placing = Placing(self.ready, self.leases, shared=self.shares_slots)
+        self.is_closing = False
+        self._unrecorded: list[tuple[Run, Status]] = []
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Everything in here belongs to the thread inside; runs that it ended are recorded when it leaves."""
+        try:
+            with self._lock:
+                try:
+                    yield
+                finally:
+                    ended, self._unrecorded = self._unrecorded, []
+        finally:
+            for run, status in ended:
+                self._recorder.record(_RECORDED.get(status, "FAILED"), run.id)
+
+    def say(
+        self,
+        what: What,
+        *,
+        run: Run | None = None,
+        unit: Unit | None = None,
+        device: Device | None = None,
+        text: str = "",
+    ) -> None:
+        about = unit.run if unit is not None else run
+        self._announcer.say(
+            EngineEvent(
+                what=what,
+                at_s=self.clock(),
+                job_id="" if about is None else about.id,
+                partition=None if unit is None else unit.partition,
+                device="" if device is None else device.name,
+                text=text,
+            )
+        )
+
+    def notify(self) -> None:
+        """Something changed that any thread may have waited for."""
+        for condition in (*self.changed.values(), self.room):
+            condition.notify_all()
+        if self.is_over:
+            self.alarm.notify_all()
+
+    @property
+    def is_over(self) -> bool:
+        """Closing, and nothing left to be done."""
+        return self.is_closing and not len(self.runs)
+
+    # ---- runs ----
+
+    def begin(self, run: Run) -> None:
+        self.runs.begin(run)
+        for unit in run.units:
+            unit.since = run.submitted_s
+            self.pending.push(unit)
+        self.say(What.SUBMITTED, run=run)
+        self.notify()
+
+    def set_priority(self, run: Run) -> None:
+        """That of its most urgent job; its waiting units move to where they belong."""
+        priority = max((job.priority for job in run.jobs), default=Priority.LOW)
+        if priority != run.priority:
+            run.priority = priority
+            for unit in run.units:
+                if unit.stage is Stage.PENDING:
+                    self.pending.push(unit)
+                elif unit.stage is Stage.READY:
+                    self.ready.push(unit)
+            self.notify()
+
+    def end(
+        self, run: Run, status: Status, *, proof: bytes | None = None, error: Exception | None = None
+    ) -> None:
+        """Answer everyone, and free at once what no thread is using."""
+        text = status.value if error is None else f"{status.value}: {described(error)}"
+        error = None if error is None else bare(error)
+        run.to(status)
+        run.is_over = True
+        result = self.result(run, status, run.id, proof=proof, error=error)
+        self.runs.end(run, result)
+        self._unrecorded.append((run, status))
+        for unit in run.units:
+            self._drop(unit)
+        run.inputs.release()
+        self.admission.end(run)
+        for job in run.jobs:
+            job.settle(result)
+        self.say(What.ENDED, run=run, text=text)
+        run.jobs.clear()
+        run.proofs.clear()
+        self.notify()
+
+    def result(
+        self,
+        run: Run,
+        status: Status,
+        job_id: str,
+        *,
+        proof: bytes | None = None,
+        error: Exception | None = None,
+    ) -> JobResult:
+        return JobResult(
+            job_id=job_id,
+            status=status,
+            partitions=run.work.partitions,
+            timings=run.timings(self.clock()),
+            proof=proof,
+            error=error,
+        )
+
+    def _drop(self, unit: Unit) -> None:
+        """One of a run that has ended. A unit that a thread is at is dropped when the thread reports."""
+        self.pending.discard(unit)
+        self.ready.discard(unit)
+        if unit.stage in (Stage.PENDING, Stage.READY):
+            unit.to(Stage.DROPPED, self.clock())
+            unit.free()
+
+    def is_dropped(self, unit: Unit) -> bool:
+        """Whether a unit that a thread reports back belongs to a run that has ended; then it is let go."""
+        if not unit.run.is_over:
+            return False
+        unit.to(Stage.DROPPED, self.clock())
+        unit.free()
+        self.notify()
+        return True
+
+    def withdraw(self, run: Run, job: Job, status: Status, error: Exception) -> None:
+        """One caller gives up or has waited long enough; the last one ends the run."""
+        if run.jobs == [job]:
+            self.end(run, status, error=error)
+            return
+        run.jobs.remove(job)
+        job.settle(self.result(run, status, run.id, error=error))
+        self.set_priority(run)
+
+    # ---- devices ----
+
+    def strike(self, device: Device, why: str, *, fatal: bool = False) -> None:
+        """A failure that the device is to blame for; the third one in a row is its last."""
+        device.strikes += 1
+        if device.set_aside is None and (fatal or device.strikes >= STRIKES):
+            device.set_aside = why if fatal else f"{device.strikes} failures in a row, the last: {why}"
+            self.say(What.SET_ASIDE, device=device, text=device.set_aside)
+            self.fail_stranded()
+        self.notify()
+
+    def busy_workers(self) -> list[Worker]:
+        return [worker for device in self.devices for worker in device.workers if worker.unit is not None]
+
+    def takers(self, unit: Unit) -> list[Device]:
+        """Devices that may be asked to prove it."""
+        return [device for device in self.devices if device.can_take(unit)]
+
+    def require_device(self, setup: Setup) -> None:
+        """Raises the reason when no device can be asked to prove partitions of a setup."""
+        if any(device.serves(setup) for device in self.devices):
+            return
+        for device in self.devices:
+            if device.set_aside is None:
+                raise device.unfit[setup.key]
+        raise DeviceError(
+            "no device is left to prove on",
+            where="; ".join(f"{device.name}: {device.set_aside}" for device in self.devices),
+            next="see to the devices (`cuzk doctor`), then start again",
+        )
+
+    def fail_stranded(self) -> None:
+        """End the runs that no device can go on with."""
+        for run in self.runs.live:
+            if run.status is not Status.ASSEMBLING:
+                try:
+                    self.require_device(run.work.setup)
+                except Exception as error:
+                    self.end(run, Status.FAILED, error=error)
+        for unit in self.ready:
+            if not self.takers(unit) and not unit.run.is_over:
+                self.end(unit.run, Status.FAILED, error=self.nobody_left(unit))
+
+    def nobody_left(self, unit: Unit) -> DeviceError:
+        """Why a unit that was tried on some devices cannot be tried on any other."""
+        return DeviceError(
+            "every device that could be asked has failed",
+            where=f"{unit.run.id}, partition {unit.partition}, on {', '.join(sorted(unit.avoid))}",
+            next="see to the devices: `cuzk doctor`",
+        )
+
+    def release(self, slot: Slot) -> None:
+        """A slot that holds nothing any more."""
+        del slot.device.slots[slot.key]
+        slot.reservation.release()
+        self.leases.end_slot(slot.setup)
+        self.notify()

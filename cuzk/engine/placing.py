@@ -1,0 +1,124 @@
+"""What a worker does next, decided from queue, slots and memory. Not locked: the board is.
+
+1 close     what is spoilt, or idle on a device that is set aside
+2 prove     the first unit whose setup is open here; one whose setup a twin is opening is passed over
+3 open      the setup of the first unit that has none here; idle setups make room, and if that is not enough
+            the worker waits rather than let later units pass for ever
+4 open      what units still to come will need, while there is nothing else to do
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from cuzk.engine.devices import Slot, SlotState, Worker
+from cuzk.engine.jobs import Unit
+from cuzk.engine.leases import Leases
+from cuzk.engine.seam import Prover, Setup, Work
+from cuzk.engine.unit_queue import UnitQueue
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Prepare a unit."""
+
+    unit: Unit
+    work: Work
+
+
+@dataclass(frozen=True, slots=True)
+class Prove:
+    """Prove a unit with an open setup."""
+
+    unit: Unit
+    work: Work
+    prepared: Any
+    slot: Slot
+    prover: Prover
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open a setup: its slot has the memory."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close what a slot holds."""
+
+    slot: Slot
+    prover: Prover
+
+
+Errand = Prepare | Prove | Open | Close
+
+
+def closing(slot: Slot) -> Close:
+    """The errand, begun."""
+    assert slot.is_idle and slot.prover is not None, slot.key
+    slot.state = SlotState.CLOSING
+    return Close(slot, slot.prover)
+
+
+class Placing:
+    """The choices. `shared` says whether the workers of a device share what is open there."""
+
+    def __init__(self, ready: UnitQueue, leases: Leases, *, shared: bool) -> None:
+        self._ready, self._leases, self._shared = ready, leases, shared
+
+    def slot_key(self, worker: Worker, setup: Setup) -> Hashable:
+        return setup.key if self._shared else (setup.key, worker.number)
+
+    def choose(self, worker: Worker) -> Unit | Open | Close | None:
+        """A unit to prove, whose setup is open for the worker; an errand, begun; or None: wait."""
+        device = worker.device
+        if (slot := device.to_close()) is not None:
+            return closing(slot)
+        if device.set_aside is not None:
+            return None
+        for unit in self._ready:
+            if not device.can_take(unit):
+                continue
+            setup = unit.run.work.setup
+            found = device.slots.get(self.slot_key(worker, setup))
+            if found is None:
+                return self._open(worker, setup)
+            if found.state is SlotState.OPEN and not found.spoilt:
+                return unit
+        return self._open_ahead(worker)
+
+    def _open(self, worker: Worker, setup: Setup) -> Open | Close | None:
+        """Room for the setup is taken, or made, or waited for."""
+        opened = self._open_if_room(worker, setup)
+        if opened is not None:
+            return opened
+        victim = worker.device.eviction()
+        return None if victim is None else closing(victim)
+
+    def _open_if_room(self, worker: Worker, setup: Setup) -> Open | None:
+        device, key = worker.device, self.slot_key(worker, setup)
+        needs = self._leases[setup].needs[device.name]
+        reservation = device.memory.take(needs.device, f"parameters {setup.name}")
+        if reservation is None:
+            return None
+        slot = Slot(setup, device, key, reservation)
+        device.slots[key] = slot
+        self._leases[setup].slots += 1
+        return Open(slot)
+
+    def _open_ahead(self, worker: Worker) -> Open | Close | None:
+        """The first setup of runs that have begun that is missing here; only idle ones make room."""
+        device, in_use = worker.device, self._leases.in_use()
+        for lease in in_use:
+            if self.slot_key(worker, lease.setup) in device.slots or not device.serves(lease.setup):
+                continue
+            opened = self._open_if_room(worker, lease.setup)
+            if opened is not None:
+                return opened
+            victim = device.eviction(spared=[lease.setup.key for lease in in_use])
+            return None if victim is None else closing(victim)
+        return None

@@ -1,0 +1,663 @@
+"""Decisions of the engine, one at a time and without threads: order, joining, memory, setups, faults."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuzk.engine.dispatcher import Verdict
+from cuzk.engine.events import What
+from cuzk.engine.jobs import Priority, Stage, Status
+from cuzk.engine.placing import Close, Open, Prepare
+from cuzk.engine.testing import FakeSetup, FakeWork
+from cuzk.errors import DeviceError, DeviceFault, EngineError, ProofError, ResourceError
+from tests.engine.hall import GIB, Hall
+
+LOW, NORMAL, HIGH, CRITICAL = Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.CRITICAL
+TWO_CARDS = {"cuda:0": GIB, "cuda:1": GIB}
+
+
+def status_of(job: object) -> Status | None:
+    result = job.result  # type: ignore[attr-defined]
+    return None if result is None else result.status
+
+
+# ---- the way of a job ----
+
+
+def test_a_job_ends_with_the_proofs_of_all_its_partitions_in_order() -> None:
+    hall = Hall()
+    work = FakeWork("a", partitions=(0, 2, 5))
+    job = hall.submit(work)
+    assert len(hall.prepare()) == 3
+    first, second = hall.take(), hall.take(1)
+    assert first is not None and second is not None
+    hall.proved(second, 1)
+    assert hall.prove_all() == ["a 5"]
+    assert job.result is None
+    hall.proved(first)
+    hall.assemble_all()
+    assert job.result is not None and job.result.status is Status.COMPLETED
+    assert job.result.require_proof() == work.whole_proof == b"a:0;a:2;a:5;"
+    hall.close_all()
+
+
+def test_priority_goes_first_then_age_then_partition() -> None:
+    hall = Hall()
+    for name, priority in (
+        ("old", NORMAL),
+        ("low", LOW),
+        ("new", NORMAL),
+        ("urgent", CRITICAL),
+        ("high", HIGH),
+    ):
+        hall.submit(FakeWork(name, partitions=(0, 1)), priority)
+    in_order = [f"{name} {k}" for name in ("urgent", "high", "old", "new", "low") for k in (0, 1)]
+    assert [f"{unit.run.id} {unit.partition}" for unit in hall.prepare()] == in_order
+    assert hall.prove_all() == in_order
+    hall.close_all()
+
+
+def test_an_urgent_job_goes_before_what_is_already_prepared() -> None:
+    hall = Hall()
+    hall.submit(FakeWork("slow", partitions=(0, 1, 2)))
+    hall.prepare()
+    first = hall.take()
+    assert first is not None
+    hall.submit(FakeWork("urgent"), CRITICAL)
+    hall.prepare()
+    hall.proved(first)
+    assert hall.prove_all() == ["urgent 0", "slow 1", "slow 2"]
+
+
+def test_whoever_joins_with_a_higher_priority_moves_the_whole_run() -> None:
+    hall = Hall()
+    hall.submit(FakeWork("a", partitions=(0, 1)))
+    hall.submit(FakeWork("b", partitions=(0, 1)))
+    hall.prepare(1)
+    hall.prepare(1)  # both of a
+    urgent = hall.submit(FakeWork("b", partitions=(0, 1)), HIGH)
+    hall.prepare()
+    assert hall.prove_all() == ["b 0", "b 1", "a 0", "a 1"]
+    hall.assemble_all()
+    assert urgent.result is not None
+    hall.close_all()
+
+
+# ---- the same work twice ----
+
+
+def test_the_same_work_is_done_once_and_every_caller_is_answered() -> None:
+    hall = Hall()
+    jobs = [hall.submit(FakeWork("a")) for _ in range(3)]
+    hall.run_all()
+    assert [job.result.proof for job in jobs if job.result] == [b"a:0;"] * 3
+    assert hall.said(What.PROVED) == ["a 0 cuda:0"]
+    late = hall.submit(FakeWork("a"))
+    assert late.result is not None and late.result.proof == b"a:0;"
+    assert hall.said(What.SUBMITTED) == ["a"]
+
+
+def test_the_same_work_under_another_name_is_other_work() -> None:
+    hall = Hall()
+    jobs = [hall.submit(FakeWork("a"), request_id=f"request {k}") for k in range(2)]
+    hall.run_all()
+    assert [job.id for job in jobs] == ["request 0", "request 1"]
+    assert len(hall.said(What.PROVED)) == 2
+
+
+def test_one_name_for_two_works_gives_each_its_own_proof_and_id() -> None:
+    hall = Hall()
+    jobs = [hall.submit(FakeWork(name), request_id="porep-1000-7") for name in ("abc", "xyz")]
+    assert [job.id for job in jobs] == ["porep-1000-7", "porep-1000-7~xyz"]
+    hall.run_all()
+    assert [job.result.proof for job in jobs if job.result] == [b"abc:0;", b"xyz:0;"]
+    assert hall.reception.find("porep-1000-7~xyz").result is jobs[1].result  # type: ignore[union-attr]
+
+
+def test_work_that_failed_is_tried_again_when_it_is_submitted_again() -> None:
+    hall = Hall()
+    job = hall.submit(FakeWork("a"))
+    errand = hall.next_to_prepare()
+    assert isinstance(errand, Prepare)
+    hall.dispatcher.failed(errand.unit, ValueError("bad path"))
+    assert status_of(job) is Status.FAILED
+    again = hall.submit(FakeWork("a"))
+    hall.run_all()
+    assert status_of(again) is Status.COMPLETED and again.id == job.id
+
+
+def test_only_so_many_results_are_kept() -> None:
+    hall = Hall(results_kept=2)
+    for name in "abc":
+        hall.submit(FakeWork(name))
+    hall.run_all()
+    found = {name: hall.reception.find(name) for name in "abc"}
+    assert found["a"] is None
+    assert [found[name].result.proof for name in "bc"] == [b"b:0;", b"c:0;"]  # type: ignore[union-attr]
+
+
+# ---- cancelling, deadlines, the end ----
+
+
+def test_cancelling_answers_at_once_and_frees_what_no_thread_is_at() -> None:
+    hall = Hall()
+    job = hall.submit(FakeWork("a", partitions=tuple(range(4)), input_bytes=100, partition_bytes=10))
+    hall.prepare(2)
+    taken, errand = hall.take(), hall.next_to_prepare()
+    assert taken is not None and isinstance(errand, Prepare)
+    assert (hall.board.host.used_bytes, hall.board.inputs.used_bytes) == (30, 100)
+    assert job.cancel() and not job.cancel()
+    assert status_of(job) is Status.CANCELLED
+    assert hall.board.inputs.used_bytes == 0
+    assert hall.board.host.used_bytes == 20  # of the unit on the device and the one in preparation
+    hall.dispatcher.prepared(errand.unit, "too late")
+    hall.dispatcher.abandoned(hall.workers[0], taken, hall.turn(0, taken))
+    assert hall.board.host.used_bytes == 0
+    assert hall.take() is None and hall.next_to_prepare() is None
+    hall.close_all()
+
+
+def test_one_caller_who_gives_up_leaves_the_work_to_the_others() -> None:
+    hall = Hall()
+    urgent, patient = hall.submit(FakeWork("a"), CRITICAL), hall.submit(FakeWork("a"), LOW)
+    other = hall.submit(FakeWork("b"))
+    assert urgent.cancel()
+    assert status_of(urgent) is Status.CANCELLED and patient.result is None
+    hall.prepare()
+    assert hall.prove_all() == ["b 0", "a 0"]  # only the patient one's priority is left
+    hall.assemble_all()
+    assert (status_of(patient), status_of(other)) == (Status.COMPLETED, Status.COMPLETED)
+
+
+def test_a_deadline_is_each_callers_own() -> None:
+    hall = Hall()
+    hurried, patient = hall.submit(FakeWork("a"), deadline_s=5.0), hall.submit(FakeWork("a"))
+    alone = hall.submit(FakeWork("b"), deadline_s=5.0)
+    hall.now = 4.9
+    hall.reception.expire()
+    assert (hurried.result, alone.result) == (None, None)
+    hall.now = 5.0
+    hall.reception.expire()
+    assert (status_of(hurried), status_of(patient), status_of(alone)) == (
+        Status.TIMEOUT,
+        None,
+        Status.TIMEOUT,
+    )
+    assert isinstance(hurried.result.error, EngineError)  # type: ignore[union-attr]
+    hall.prepare()
+    assert hall.prove_all() == ["a 0"]
+    hall.assemble_all()
+    assert status_of(patient) is Status.COMPLETED
+
+
+def test_a_handle_that_was_found_waits_like_the_others() -> None:
+    hall = Hall()
+    job = hall.submit(FakeWork("a"))
+    found = hall.reception.find("a")
+    assert found is not None and hall.reception.find("b") is None
+    assert job.cancel()
+    hall.run_all()
+    assert found.result is not None and found.result.proof == b"a:0;"
+
+
+def test_cancelling_by_id_ends_the_work_for_everyone() -> None:
+    hall = Hall()
+    jobs = [hall.submit(FakeWork("a")) for _ in range(2)]
+    assert hall.reception.cancel_all("a") and not hall.reception.cancel_all("a")
+    assert [status_of(job) for job in jobs] == [Status.CANCELLED] * 2
+    hall.close_all()
+
+
+def test_a_closing_engine_takes_nothing_and_finishes_what_it_has() -> None:
+    hall = Hall()
+    job = hall.submit(FakeWork("a", partitions=(0, 1)))
+    hall.reception.close(drain=True)
+    with pytest.raises(EngineError, match="takes no more work"):
+        hall.submit(FakeWork("b"))
+    hall.close_all()
+    assert status_of(job) is Status.COMPLETED
+
+
+def test_closing_without_draining_answers_everyone() -> None:
+    hall = Hall()
+    jobs = [hall.submit(FakeWork(name)) for name in "ab"]
+    hall.prepare(1)
+    hall.close_all(drain=False)
+    assert [status_of(job) for job in jobs] == [Status.CANCELLED] * 2
+
+
+# ---- memory of the host ----
+
+
+def test_what_can_never_fit_is_refused_at_once_with_the_plan() -> None:
+    hall = Hall(host_bytes=10 * GIB)
+    setup = FakeSetup(host_bytes=8 * GIB)
+    with pytest.raises(ResourceError, match="takes 11 GiB of memory, the budget is 10 GiB") as raised:
+        hall.submit(FakeWork("a", setup=setup, partition_bytes=3 * GIB))
+    assert raised.value.where == ("host memory, the plan: parameters fake-2KiB 8 GiB, one partition 3 GiB")
+    with pytest.raises(ResourceError, match="takes 2 GiB of memory, the budget is 1 GiB"):
+        hall.submit(FakeWork("b", input_bytes=2 * GIB))
+    hall.close_all()
+
+
+def test_a_job_whose_inputs_do_not_fit_beside_those_that_wait_is_refused_for_now() -> None:
+    hall = Hall(input_bytes=10)
+    hall.submit(FakeWork("a", input_bytes=6))
+    with pytest.raises(ResourceError, match="leave 4 B of 10 B"):
+        hall.submit(FakeWork("b", input_bytes=6))
+    hall.run_all()
+    job = hall.submit(FakeWork("b", input_bytes=6))
+    hall.run_all()
+    assert status_of(job) is Status.COMPLETED
+
+
+def test_partitions_wait_for_memory_and_that_can_be_seen() -> None:
+    hall = Hall(host_bytes=10)
+    job = hall.submit(FakeWork("a", partitions=(0, 1, 2), partition_bytes=5))
+    assert len(hall.prepare()) == 2
+    assert hall.board.admission.waiting is not None and hall.board.admission.waiting.partition == 2
+    assert hall.said(What.WAITS_FOR_MEMORY) == ["a 2"]
+    assert hall.prove_all() == ["a 0", "a 1"]
+    assert len(hall.prepare()) == 1 and hall.board.admission.waiting is None
+    hall.run_all()
+    assert status_of(job) is Status.COMPLETED
+    assert hall.board.host.peak_bytes == 10
+    hall.close_all()
+
+
+def test_a_small_unit_does_not_overtake_a_large_one_that_waits_for_memory() -> None:
+    hall = Hall(host_bytes=10)
+    hall.submit(FakeWork("a", partition_bytes=6))
+    hall.prepare()
+    hall.submit(FakeWork("large", partition_bytes=8))
+    hall.submit(FakeWork("small", partition_bytes=1))
+    assert hall.prepare() == []
+    assert hall.prove_all() == ["a 0"]
+    assert [unit.run.id for unit in hall.prepare()] == ["large", "small"]
+
+
+def test_what_has_begun_goes_on_while_the_first_unit_waits_for_the_memory_of_its_parameters() -> None:
+    hall = Hall(host_bytes=10)
+    low = hall.submit(FakeWork("low", setup=FakeSetup("x", host_bytes=6), partitions=(0, 1)), LOW)
+    hall.prepare(1)
+    other = hall.submit(FakeWork("other", setup=FakeSetup("x", host_bytes=6)), LOW)
+    high = hall.submit(FakeWork("high", setup=FakeSetup("y", host_bytes=6)), HIGH)
+    assert [(unit.run.id, unit.partition) for unit in hall.prepare()] == [("low", 1)]
+    assert hall.prove_all() == ["low 0", "low 1"]
+    assert hall.next_to_prepare() is None  # until the run has ended
+    hall.assemble_all()
+    assert [unit.run.id for unit in hall.prepare()] == ["high"]
+    hall.run_all()
+    assert [status_of(job) for job in (low, other, high)] == [Status.COMPLETED] * 3
+    hall.close_all()
+
+
+def test_a_run_begins_only_where_all_that_have_begun_can_go_on() -> None:
+    hall = Hall(host_bytes=11)
+    hall.submit(FakeWork("a", setup=FakeSetup("x", host_bytes=3), partitions=(0, 1), partition_bytes=4))
+    assert len(hall.prepare(1)) == 1
+    hall.submit(FakeWork("b", setup=FakeSetup("y", host_bytes=5)), HIGH)
+    [unit] = hall.prepare(1)
+    assert unit.run.id == "a"  # beside the parameters of both, 8, no partition of it would fit
+    hall.run_all()
+    hall.close_all()
+
+
+def test_parameters_that_nobody_needs_make_room() -> None:
+    hall = Hall(host_bytes=10)
+    old, new = FakeSetup("old", host_bytes=6), FakeSetup("new", host_bytes=6)
+    hall.submit(FakeWork("a", setup=old))
+    hall.run_all()
+    assert old.opened == ["cuda:0"]
+    job = hall.submit(FakeWork("b", setup=new))
+    errand = hall.next_to_prepare()
+    assert isinstance(errand, Close) and errand.slot.setup is old
+    hall.close(errand)
+    hall.run_all()
+    assert status_of(job) is Status.COMPLETED and (old.opened, new.opened) == ([], ["cuda:0"])
+    hall.close_all()
+
+
+def test_prepared_partitions_cannot_take_the_memory_that_opening_their_setup_needs() -> None:
+    hall = Hall(host_bytes=10)
+    job = hall.submit(
+        FakeWork("a", partitions=tuple(range(9)), setup=FakeSetup(host_bytes=7), partition_bytes=1)
+    )
+    assert len(hall.prepare()) == 3
+    hall.run_all()
+    assert status_of(job) is Status.COMPLETED
+    hall.close_all()
+
+
+# ---- setups on devices ----
+
+
+def test_a_setup_is_opened_once_a_device_and_stays() -> None:
+    hall = Hall(TWO_CARDS)
+    setup = FakeSetup(device_bytes=GIB)
+    for name in "ab":
+        hall.submit(FakeWork(name, setup=setup, partitions=(0, 1, 2)))
+        hall.run_all()
+    assert sorted(setup.opened) == ["cuda:0", "cuda:1"]
+    hall.close_all()
+    assert setup.opened == []
+
+
+def test_without_a_lock_each_worker_opens_its_own() -> None:
+    hall = Hall(gpu_lock="none")
+    setup = FakeSetup(device_bytes=GIB // 2)
+    hall.submit(FakeWork("a", setup=setup, partitions=tuple(range(4))))
+    hall.prepare()
+    first, second = hall.take(0), hall.take(1)
+    assert first is not None and second is not None and first.prover is not second.prover
+    assert setup.opened == ["cuda:0", "cuda:0"] and hall.devices[0].memory.used_bytes == GIB
+    with pytest.raises(ResourceError):
+        hall.submit(FakeWork("b", setup=FakeSetup("large", device_bytes=GIB)))
+
+
+def test_an_idle_worker_opens_what_is_still_being_prepared() -> None:
+    hall = Hall()
+    hall.submit(FakeWork("a"))
+    assert hall.next_for() is None
+    assert isinstance(hall.next_to_prepare(), Prepare)
+    assert isinstance(hall.next_for(), Open)
+    assert hall.next_for(1) is None  # its twin is at it
+
+
+def test_another_setup_takes_the_place_of_an_idle_one_on_a_small_card() -> None:
+    hall = Hall()
+    old, new = FakeSetup("old", device_bytes=GIB), FakeSetup("new", device_bytes=GIB)
+    hall.submit(FakeWork("a", setup=old, partitions=(0, 1)))
+    hall.submit(FakeWork("b", setup=new))
+    hall.prepare()
+    first, second = hall.take(0), hall.take(1)
+    assert first is not None and second is not None
+    hall.proved(second, 1)
+    assert hall.take(1) is None  # the first is still at work
+    hall.proved(first)
+    assert hall.prove_all(1) == ["b 0"]
+    assert (old.opened, new.opened) == ([], ["cuda:0"])
+    hall.close_all()
+
+
+def test_a_setup_too_large_for_every_card_is_refused_and_for_one_goes_to_the_other() -> None:
+    hall = Hall({"cuda:0": GIB, "cuda:1": 4 * GIB})
+    with pytest.raises(ResourceError, match="takes 8 GiB of memory") as raised:
+        hall.submit(FakeWork("a", setup=FakeSetup("huge", device_bytes=8 * GIB)))
+    assert raised.value.where is not None and "parameters huge" in raised.value.where
+    job = hall.submit(FakeWork("b", setup=FakeSetup("large", device_bytes=2 * GIB)))
+    hall.prepare()
+    assert hall.next_for(0) is None
+    assert hall.prove_all(2) == ["b 0"]
+    hall.assemble_all()
+    assert status_of(job) is Status.COMPLETED
+    hall.close_all()
+
+
+def test_a_setup_that_cannot_be_opened_here_is_opened_there() -> None:
+    hall = Hall(TWO_CARDS)
+    setup = FakeSetup(opening={"cuda:0": ResourceError("the GPU has too little free memory")})
+    job = hall.submit(FakeWork("a", setup=setup, partitions=(0, 1)))
+    hall.prepare()
+    errand = hall.next_for(0)
+    assert isinstance(errand, Open)
+    hall.dispatcher.open_failed(errand.slot, setup.opening["cuda:0"])
+    assert hall.next_for(0) is None and job.result is None
+    assert hall.prove_all(2) == ["a 0", "a 1"]
+    hall.close_all()
+
+
+def test_a_setup_that_cannot_be_opened_anywhere_fails_its_jobs_with_the_cause_and_no_others() -> None:
+    hall = Hall()
+    error = ResourceError("the GPU has too little free memory")
+    bad = hall.submit(FakeWork("a", setup=FakeSetup("bad"), partition_bytes=5))
+    good = hall.submit(FakeWork("b", setup=FakeSetup("good")))
+    hall.prepare()
+    errand = hall.next_for(0)
+    assert isinstance(errand, Open)
+    hall.dispatcher.open_failed(errand.slot, error)
+    assert bad.result is not None and bad.result.error is error
+    assert hall.board.host.used_bytes == 0
+    hall.run_all()
+    assert status_of(good) is Status.COMPLETED
+    again = hall.submit(FakeWork("a", setup=FakeSetup("bad")))  # by now there may be memory
+    hall.run_all()
+    assert status_of(again) is Status.COMPLETED
+    hall.close_all()
+
+
+# ---- proofs that do not hold, devices that fail ----
+
+
+def test_a_wrong_proof_is_proven_again_then_on_another_device_which_shows_who_was_at_fault() -> None:
+    hall = Hall(TWO_CARDS)
+    job = hall.submit(FakeWork("a"))
+    hall.prepare()
+    errand = hall.take(0)
+    assert errand is not None
+    assert hall.rejected(errand) is Verdict.AGAIN
+    assert hall.rejected(errand) is Verdict.ELSEWHERE
+    assert hall.take(0) is None
+    assert hall.prove_all(2) == ["a 0"]
+    hall.assemble_all()
+    assert status_of(job) is Status.COMPLETED
+    assert [(device.strikes, device.wrong) for device in hall.devices] == [(2, 2), (0, 0)]
+
+
+def test_a_device_whose_proofs_keep_failing_is_set_aside_and_the_other_goes_on() -> None:
+    hall = Hall(TWO_CARDS)
+    jobs = [hall.submit(FakeWork(name)) for name in "abc"]
+    hall.prepare()
+    for _ in range(2):
+        errand = hall.take(0)
+        assert errand is not None
+        assert [hall.rejected(errand), hall.rejected(errand)] == [Verdict.AGAIN, Verdict.ELSEWHERE]
+        assert len(hall.prove_all(2)) >= 1
+        hall.submit(FakeWork("more"))
+        hall.prepare()
+    assert hall.devices[0].set_aside is not None and "wrong proof" in hall.devices[0].set_aside
+    assert hall.said(What.SET_ASIDE) == ["cuda:0"]
+    hall.run_all()
+    assert {status_of(job) for job in jobs} == {Status.COMPLETED}
+    assert hall.devices[0].slots == {}
+    hall.close_all()
+
+
+def test_a_proof_that_holds_nowhere_fails_its_job_and_accuses_no_device() -> None:
+    hall = Hall(TWO_CARDS)
+    job = hall.submit(FakeWork("a", partition_bytes=5))
+    hall.prepare()
+    first = hall.take(0)
+    assert first is not None
+    hall.rejected(first)
+    hall.rejected(first)
+    second = hall.take(2)
+    assert second is not None
+    assert hall.rejected(second, 2) is Verdict.OVER
+    assert job.result is not None and isinstance(job.result.error, ProofError)
+    assert job.result.error.where == "a, partition 0, on cuda:0, cuda:1"
+    assert [device.strikes for device in hall.devices] == [0, 0]
+    hall.close_all()
+
+
+def test_a_lone_device_is_set_aside_when_nothing_comes_out_right() -> None:
+    hall = Hall()
+    for name in "abc":
+        job = hall.submit(FakeWork(name))
+        hall.prepare()
+        errand = hall.take()
+        assert errand is not None
+        assert [hall.rejected(errand), hall.rejected(errand)] == [Verdict.AGAIN, Verdict.OVER]
+        assert isinstance(job.result.error, ProofError)  # type: ignore[union-attr]
+    with pytest.raises(DeviceError, match="no device is left"):
+        hall.submit(FakeWork("d"))
+    hall.close_all()
+
+
+def test_a_partition_that_succeeds_at_once_clears_a_device() -> None:
+    hall = Hall()
+    for k in range(6):
+        hall.submit(FakeWork(f"flaky {k}"))
+        hall.prepare()
+        errand = hall.take()
+        assert errand is not None
+        assert hall.rejected(errand) is Verdict.AGAIN
+        hall.proved(errand)
+        assert hall.devices[0].strikes == 1
+        hall.submit(FakeWork(f"good {k}"))
+        hall.prepare()
+        hall.prove_all()
+        assert hall.devices[0].strikes == 0
+
+
+def test_a_lost_device_is_set_aside_at_once_and_its_partition_goes_elsewhere() -> None:
+    hall = Hall(TWO_CARDS)
+    job = hall.submit(FakeWork("a", partitions=(0, 1)))
+    hall.prepare()
+    errand = hall.take(0)
+    assert errand is not None
+    assert hall.failed(errand, DeviceFault("the GPU fell off the bus")) is Verdict.ELSEWHERE
+    assert hall.devices[0].set_aside == "the GPU fell off the bus"
+    assert hall.prove_all(2) == ["a 0", "a 1"]
+    hall.assemble_all()
+    assert status_of(job) is Status.COMPLETED
+    hall.close_all()
+
+
+def test_when_the_last_device_is_lost_every_job_is_answered() -> None:
+    hall = Hall()
+    jobs = [hall.submit(FakeWork(name, partition_bytes=7)) for name in "abc"]
+    hall.prepare(2)
+    errand = hall.take()
+    assert errand is not None
+    assert hall.failed(errand, DeviceFault("the GPU fell off the bus")) is Verdict.OVER
+    for job in jobs:
+        assert job.result is not None and isinstance(job.result.error, DeviceError)
+        assert "fell off the bus" in str(job.result.error)
+    assert hall.board.host.used_bytes == 0
+    hall.close_all()
+
+
+def test_a_unit_that_only_a_lost_device_could_have_taken_fails_its_job() -> None:
+    hall = Hall(TWO_CARDS)
+    unlucky, other = hall.submit(FakeWork("a")), hall.submit(FakeWork("b"))
+    hall.prepare()
+    first = hall.take(0)
+    assert first is not None
+    assert hall.failed(first, DeviceError("launch failed")) is Verdict.ELSEWHERE
+    second = hall.take(2)
+    assert second is not None and second.unit.run.id == "a"
+    third = hall.take(3)
+    assert third is not None and third.unit.run.id == "b"
+    hall.failed(third, DeviceFault("gone"), 3)
+    assert unlucky.result is None  # a worker is still at it
+    hall.failed(second, DeviceError("launch failed"), 2)
+    assert status_of(unlucky) is Status.FAILED
+    hall.run_all()
+    assert status_of(other) is Status.COMPLETED
+    hall.close_all()
+
+
+def test_a_prover_that_failed_is_opened_anew() -> None:
+    hall = Hall()
+    setup = FakeSetup()
+    failing, job = hall.submit(FakeWork("a", setup=setup)), hall.submit(FakeWork("b", setup=setup))
+    hall.prepare()
+    errand = hall.take()
+    assert errand is not None
+    hall.failed(errand, ValueError("a mistake"))
+    assert isinstance(failing.result.error, ValueError)  # type: ignore[union-attr]
+    assert isinstance(hall.next_for(), Close)
+    hall.workers[0].device.slots[setup.key].prover.close()  # type: ignore[union-attr]
+    hall.dispatcher.closed(hall.workers[0].device.slots[setup.key])
+    assert hall.prove_all() == ["b 0"]
+    hall.assemble_all()
+    assert status_of(job) is Status.COMPLETED
+    hall.close_all()
+
+
+def test_errors_are_kept_without_the_frames_that_they_came_through() -> None:
+    hall = Hall()
+    job = hall.submit(FakeWork("a"))
+    errand = hall.next_to_prepare()
+    assert isinstance(errand, Prepare)
+    try:
+        try:
+            raise KeyError("inner")
+        except KeyError as inner:
+            raise ValueError("outer") from inner
+    except ValueError as error:
+        hall.dispatcher.failed(errand.unit, error)
+    assert job.result is not None and job.result.error is not None
+    assert job.result.error.__traceback__ is None
+    assert job.result.error.__cause__ is not None and job.result.error.__cause__.__traceback__ is None
+    [ended] = [event for event in hall.events._events if event.what is What.ENDED]
+    assert "test_dispatch.py" in ended.text and "KeyError: 'inner'" in ended.text
+
+
+# ---- what can be seen ----
+
+
+def test_a_worker_that_stalls_is_named_once_a_partition() -> None:
+    hall = Hall(stall_after_s=10)
+    hall.submit(FakeWork("a"))
+    hall.prepare()
+    errand = hall.take(1)
+    assert errand is not None
+    hall.now = 9.9
+    hall.reception.report_stalls()
+    assert not hall.workers[1].is_stalled
+    hall.now = 10.0
+    hall.reception.report_stalls()
+    hall.reception.report_stalls()
+    assert hall.said(What.STALLED) == ["a 0 cuda:0"] and hall.workers[1].is_stalled
+    hall.proved(errand, 1)
+    assert not hall.workers[1].is_stalled
+
+
+def test_timings_add_up_what_was_spent_on_partitions() -> None:
+    hall = Hall()
+    job = hall.submit(FakeWork("a", partitions=(0, 1)))
+    hall.now = 1.0
+    errands = [hall.next_to_prepare(), hall.next_to_prepare()]
+    hall.now = 3.0
+    for errand in errands:
+        assert isinstance(errand, Prepare)
+        hall.dispatcher.prepared(errand.unit, errand.work.prepare(errand.unit.partition))
+    taken = hall.take()
+    assert taken is not None
+    turn = hall.turn(0, taken)
+    with turn.on_device():
+        hall.now = 3.5
+    hall.dispatcher.proved(hall.workers[0], taken, turn, b"a:0;")
+    hall.prove_all()
+    hall.now = 4.0
+    hall.assemble_all()
+    assert job.result is not None
+    took = job.result.timings
+    assert (took.queue_ms, took.synth_ms, took.gpu_ms, took.total_ms) == (1000, 4000, 500, 4000)
+
+
+def test_ends_of_jobs_are_recorded_once_each() -> None:
+    hall = Hall()
+    for name in "abcd":
+        hall.submit(FakeWork(name), deadline_s=1.0 if name == "c" else None)
+    hall.reception.cancel_all("b")
+    hall.now = 2.0
+    hall.reception.expire()
+    errand = hall.next_to_prepare()
+    assert isinstance(errand, Prepare)
+    hall.dispatcher.failed(errand.unit, ValueError())
+    hall.run_all()
+    assert [(name, job) for name, job, _ in hall.records.heard] == [
+        ("CANCELLED", "b"), ("FAILED", "c"), ("FAILED", "a"), ("ASSEMBLED", "d")
+    ]  # fmt: skip
+
+
+def test_units_go_through_their_stages_only() -> None:
+    hall = Hall()
+    hall.submit(FakeWork("a"))
+    [unit] = hall.prepare()
+    assert unit.stage is Stage.READY
+    with pytest.raises(AssertionError):
+        unit.to(Stage.PROVED, 0.0)

@@ -1,0 +1,413 @@
+"""The engine with its threads: many tiny jobs, faults on demand, and the end."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+from collections import deque
+from random import Random
+from typing import Any
+
+import pytest
+
+from cuzk.engine.events import What
+from cuzk.engine.jobs import Job, JobResult, Priority, Status
+from cuzk.engine.pipeline import DevicePlace, Pipeline
+from cuzk.engine.settings import Settings
+from cuzk.engine.testing import FakeSetup, FakeWork, raises, stalls, wrong
+from cuzk.errors import CuzkError, DeviceError, DeviceFault, ProofError
+from tests.engine.hall import Records
+
+MIB = 1 << 20
+SOON_S = 30.0  # by far more than anything here takes
+
+
+def pipeline(*devices: str, recorder: Any = None, host_bytes: int = 64 * MIB, **settings: Any) -> Pipeline:
+    places = [DevicePlace(name=name, memory_bytes=MIB) for name in devices or ("cuda:0",)]
+    return Pipeline(places, host_bytes=host_bytes, settings=Settings(**settings), recorder=recorder)
+
+
+def result_of(job: Job) -> JobResult:
+    result = job.wait(SOON_S)
+    assert result is not None, job.id
+    return result
+
+
+def engine_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("cuzk ")]
+
+
+def idle(engine: Pipeline) -> None:
+    """Waits until every thread has let go of what it had."""
+    end = time.monotonic() + SOON_S
+    while time.monotonic() < end:
+        status = engine.status()
+        workers = [worker for device in status.devices for worker in device.workers]
+        if not status.jobs and all(worker.job_id is None for worker in workers):
+            return
+        time.sleep(0.001)
+    raise AssertionError(engine.status())
+
+
+def test_jobs_of_many_partitions_come_out_whole() -> None:
+    setup = FakeSetup()
+    with pipeline("cuda:0", "cuda:1", "cuda:2") as engine:
+        works = [FakeWork(f"w{k}", tuple(range(1 + k % 10)), setup) for k in range(100)]
+        jobs = [engine.submit(work) for work in works]
+        for work, job in zip(works, jobs, strict=True):
+            assert result_of(job).require_proof() == work.whole_proof
+        assert len(setup.opened) == 3
+    assert setup.opened == []
+    assert engine_threads() == []
+
+
+def test_timeline_events_of_a_partition_come_in_the_daemons_order() -> None:
+    records = Records()
+    with pipeline(recorder=records) as engine:
+        result_of(engine.submit(FakeWork("a")))
+    names = [name for name, job, _ in records.heard if job == "a"]
+    assert names == [
+        "SYNTH_START", "SYNTH_END", "GPU_QUEUE", "GPU_PICKUP", "GPU_START",
+        "LOCK_WAIT", "LOCK_START", "LOCK_END", "GPU_END", "ASSEMBLED",
+    ]  # fmt: skip
+    details = {name: detail for name, _, detail in records.heard}
+    assert details["SYNTH_END"].keys() == {"partition", "synth_ms"}
+    assert list(details["GPU_END"]) == ["worker", "partition", "device", "gpu_ms"]
+
+
+def test_two_workers_of_a_device_take_turns_on_it_and_work_at_once_beside_it() -> None:
+    """The first stays outside the lock until the second, on the same device, has been inside."""
+    second_done = threading.Event()
+
+    def waits_outside(turn: Any) -> None:
+        assert second_done.wait(SOON_S)
+
+    def goes_inside(turn: Any) -> None:
+        with turn.on_device():
+            second_done.set()
+
+    setup = FakeSetup(fates={"cuda:0": deque([waits_outside, goes_inside])})
+    with pipeline() as engine:
+        jobs = [engine.submit(FakeWork(name, setup=setup)) for name in "ab"]
+        assert {result_of(job).status for job in jobs} == {Status.COMPLETED}
+
+
+def test_only_one_worker_is_on_a_device_at_a_time() -> None:
+    setup = FakeSetup()
+    inside, most, lock = [0], [0], threading.Lock()
+
+    def counts(turn: Any) -> None:
+        with turn.on_device():
+            with lock:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+            time.sleep(0.0002)
+            with lock:
+                inside[0] -= 1
+
+    setup.fates["cuda:0"] = deque([counts] * 100)
+    with pipeline(gpu_workers_per_device=4) as engine:
+        for job in [engine.submit(FakeWork(f"w{k}", (0, 1), setup)) for k in range(50)]:
+            assert result_of(job).status is Status.COMPLETED
+    assert most == [1]
+
+
+def test_no_more_partitions_are_prepared_ahead_than_the_settings_say() -> None:
+    release, prepared = threading.Event(), []
+    setup = FakeSetup(fates={"cuda:0": deque([stalls(release)] * 2)})
+    work = FakeWork("a", tuple(range(20)), setup, preparing=prepared.append)
+    with pipeline(partition_workers=2, synthesis_lookahead=3) as engine:
+        job = engine.submit(work)
+        end = time.monotonic() + SOON_S
+        while engine.status().ready < 5 and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(0.02)
+        # two on the device, three that may wait, and one in the hands of each preparer
+        assert len(prepared) == 2 + 3 + 2
+        release.set()
+        assert result_of(job).require_proof() == work.whole_proof
+
+
+# ---- faults ----
+
+
+def test_a_wrong_proof_never_leaves_the_engine_and_costs_only_time() -> None:
+    setup = FakeSetup(fates={"cuda:0": deque([wrong] * 4), "cuda:1": deque([wrong])})
+    with pipeline("cuda:0", "cuda:1") as engine:
+        works = [FakeWork(f"w{k}", setup=setup) for k in range(20)]
+        jobs = [engine.submit(work) for work in works]
+        for work, job in zip(works, jobs, strict=True):
+            assert result_of(job).proof in (work.whole_proof, None)
+        assert sum(device.wrong_proofs for device in engine.status().devices) == 5
+
+
+def test_a_device_that_corrupts_everything_is_set_aside_and_every_job_completes() -> None:
+    setup = FakeSetup(fates={"cuda:1": deque([wrong] * 1000)})
+    with pipeline("cuda:0", "cuda:1") as engine:
+        events = engine.events()
+        works = [FakeWork(f"w{k}", (0, 1), setup) for k in range(50)]
+        jobs = [engine.submit(work) for work in works]
+        for work, job in zip(works, jobs, strict=True):
+            assert result_of(job).require_proof() == work.whole_proof
+        statuses = {device.name: device for device in engine.status().devices}
+    assert "wrong proof" in (statuses["cuda:1"].set_aside or "") and statuses["cuda:0"].set_aside is None
+    assert [event.device for event in events if event.what is What.SET_ASIDE] == ["cuda:1"]
+
+
+def test_an_exception_in_any_stage_fails_that_job_with_the_cause_and_no_other() -> None:
+    def refuses(*_: Any) -> None:
+        raise ValueError("in this stage")
+
+    broken = FakeSetup("broken", fates={"cuda:0": deque([raises(ValueError("in this stage"))])})
+    stages: list[Any] = [
+        {"preparing": refuses},
+        {"setup": broken},
+        {"setup": FakeSetup("closed", opening={"cuda:0": ValueError("in this stage")})},
+        {"assembling": refuses},
+    ]
+    with pipeline() as engine:
+        for k, stage in enumerate(stages):
+            good = [FakeWork(f"good {k} {i}", (0, 1)) for i in range(3)]
+            jobs = [engine.submit(good[0]), engine.submit(FakeWork(f"bad {k}", (0, 1), **stage))]
+            jobs += [engine.submit(work) for work in good[1:]]
+            results = [result_of(job) for job in jobs]
+            bad = results.pop(1)
+            assert (bad.status, str(bad.error)) == (Status.FAILED, "in this stage")
+            assert [result.proof for result in results] == [work.whole_proof for work in good]
+
+
+def test_a_device_that_is_lost_leaves_its_work_to_the_others() -> None:
+    setup = FakeSetup(fates={"cuda:0": deque([raises(DeviceFault("fell off the bus"))])})
+    with pipeline("cuda:0", "cuda:1") as engine:
+        works = [FakeWork(f"w{k}", (0, 1, 2), setup) for k in range(20)]
+        jobs = [engine.submit(work) for work in works]
+        for work, job in zip(works, jobs, strict=True):
+            assert result_of(job).require_proof() == work.whole_proof
+        idle(engine)
+        assert set(setup.opened) <= {"cuda:0", "cuda:1"}
+    assert setup.opened == []
+
+
+def test_a_stalled_kernel_is_reported_and_its_job_ends_at_its_deadline() -> None:
+    release = threading.Event()
+    setup = FakeSetup(fates={"cuda:0": deque([stalls(release)])})
+    with pipeline(stall_after_s=0.01) as engine:
+        events = engine.events()
+        job = engine.submit(FakeWork("stuck", setup=setup), deadline_s=0.05)
+        assert result_of(job).status is Status.TIMEOUT
+        workers = engine.status().devices[0].workers
+        assert [worker.stalled for worker in workers if worker.job_id == "stuck"] == [True]
+        assert not engine.close(drain=True, timeout_s=0.01)  # it cannot be interrupted
+        release.set()
+    assert [event.device for event in events if event.what is What.STALLED] == ["cuda:0"]
+
+
+def test_a_job_cancelled_on_the_device_ends_at_the_next_boundary() -> None:
+    release, begun, reached = threading.Event(), threading.Event(), []
+
+    def two_kernels(turn: Any) -> None:
+        with turn.on_device():
+            begun.set()
+            release.wait(SOON_S)
+            turn.boundary()
+            reached.append("the second kernel")
+
+    setup = FakeSetup(fates={"cuda:0": deque([two_kernels])})
+    with pipeline() as engine:
+        job, other = engine.submit(FakeWork("a", setup=setup)), engine.submit(FakeWork("b", setup=setup))
+        assert begun.wait(SOON_S) and job.cancel()
+        assert result_of(job).status is Status.CANCELLED
+        release.set()
+        assert result_of(other).status is Status.COMPLETED
+        idle(engine)
+        assert engine.status().memory[0].by_purpose == {}
+    assert reached == []
+
+
+def test_a_mistake_of_the_engines_own_answers_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = pipeline()
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    release = threading.Event()
+    jobs = [engine.submit(FakeWork(name, preparing=lambda _: release.wait(SOON_S))) for name in "abc"]
+
+    def breaks(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("cuzk.engine.dispatcher.Dispatcher.prepared", breaks)
+    release.set()
+    assert [type(result_of(job).error) for job in jobs] == [ZeroDivisionError] * 3
+    with pytest.raises(CuzkError):
+        engine.submit(FakeWork("d"))
+    assert engine.close(timeout_s=SOON_S)
+
+
+# ---- the end ----
+
+
+def test_an_exception_in_the_callers_block_cancels_what_is_under_way() -> None:
+    release = threading.Event()
+    with pytest.raises(KeyError), pipeline() as engine:
+        job = engine.submit(FakeWork("a", preparing=lambda _: release.wait(SOON_S)))
+        threading.Timer(0.01, release.set).start()
+        raise KeyError
+    assert result_of(job).status is Status.CANCELLED
+    assert engine_threads() == []
+
+
+def test_what_a_job_held_is_gone_when_it_has_ended() -> None:
+    with pipeline() as engine:
+        work = FakeWork("a", (0, 1))
+        held = weakref.ref(work)
+        job = engine.submit(work)
+        result_of(job)
+        idle(engine)
+        del work
+        for _ in range(100):  # a thread may be on its way back to its queue
+            gc.collect()
+            if held() is None:
+                break
+            time.sleep(0.001)
+        assert held() is None
+
+
+# ---- anything at once ----
+
+
+class Storm:
+    """Submissions, cancellations, failures and the end, from several threads, as a seed says."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        choose = self.random.choice
+        self.setups = [
+            FakeSetup(f"setup {k}", device_bytes=choose([1, MIB // 2, MIB]), host_bytes=choose([0, MIB]))
+            for k in range(3)
+        ]
+        fates = [
+            wrong,
+            wrong,
+            raises(DeviceError("x")),
+            raises(ValueError("x")),
+            None,
+            None,
+            None,
+            None,
+            None,
+        ]
+        for setup in self.setups:
+            for device in ("cuda:0", "cuda:1"):
+                drawn = (choose(fates) for _ in range(self.random.randrange(12)))
+                setup.fates[device] = deque(fate or (lambda turn: turn.boundary()) for fate in drawn)
+        self.engine = pipeline(
+            "cuda:0",
+            "cuda:1",
+            host_bytes=8 * MIB,
+            partition_workers=choose([1, 3]),
+            gpu_workers_per_device=choose([1, 2]),
+            gpu_lock=choose(["narrow", "coarse"]),
+            results_kept=5,
+        )
+        self.answered: list[tuple[Job, FakeWork]] = []
+
+    def caller(self, seed: int) -> None:
+        random = Random(seed)
+        for _ in range(random.randrange(1, 8)):
+            setup = random.choice(self.setups)
+            work = FakeWork(
+                f"{setup.name} {random.randrange(20)}",
+                tuple(range(random.randrange(1, 5))),
+                setup,
+                input_bytes=random.randrange(1000),
+                partition_bytes=random.choice([0, MIB]),
+                preparing=self.unlucky if random.random() < 0.1 else lambda partition: None,
+            )
+            work.digest += f" {len(work.partitions)}"
+            try:
+                job = self.engine.submit(
+                    work,
+                    priority=random.choice(list(Priority)),
+                    deadline_s=random.choice([None, None, 0.002]),
+                )
+            except CuzkError:
+                continue
+            self.answered.append((job, work))
+            if random.random() < 0.2:
+                job.cancel()
+
+    @staticmethod
+    def unlucky(partition: int) -> None:
+        raise ValueError("a bad path")
+
+    def blow(self) -> None:
+        callers = [
+            threading.Thread(target=self.caller, args=(self.random.randrange(1 << 30),)) for _ in range(3)
+        ]
+        for caller in callers:
+            caller.start()
+        if self.random.random() < 0.5:
+            for caller in callers:
+                caller.join()
+        assert self.engine.close(drain=self.random.random() < 0.7, timeout_s=SOON_S), "it hangs"
+        for caller in callers:
+            caller.join()
+
+    def check(self) -> None:
+        for job, work in self.answered:
+            result = job.result
+            assert result is not None, job.id
+            if result.status is Status.COMPLETED:
+                assert result.proof == work.whole_proof
+            else:
+                assert result.error is not None and result.proof is None
+        status = self.engine.status()
+        assert not status.jobs and not status.pending and not status.ready
+        assert [memory.used for memory in status.memory] == [0, 0]
+        assert [device.memory.used for device in status.devices] == [0, 0]
+        assert [setup.opened for setup in self.setups] == [[], [], []]
+        assert engine_threads() == []
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [pytest.param(range(40), id="some"), pytest.param(range(40, 1040), id="1000", marks=pytest.mark.stress)],
+)
+def test_whatever_happens_at_once_every_caller_is_answered_and_everything_given_back(seeds: range) -> None:
+    for seed in seeds:
+        storm = Storm(seed)
+        try:
+            storm.blow()
+            storm.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}") from error
+
+
+@pytest.mark.parametrize(
+    "count", [pytest.param(500, id="500"), pytest.param(10_000, id="10000", marks=pytest.mark.stress)]
+)
+def test_many_jobs_leave_no_trace(count: int) -> None:
+    setup = FakeSetup(device_bytes=1, host_bytes=1)
+    with pipeline("cuda:0", results_kept=10) as engine:
+        sizes = []
+        for k in range(count):
+            job = engine.submit(FakeWork(f"w{k}", (0, 1), setup, input_bytes=1, partition_bytes=1))
+            assert result_of(job).status is Status.COMPLETED
+            if k % (count // 4) == count // 4 - 1:
+                idle(engine)
+                gc.collect()
+                sizes.append(len(gc.get_objects()))
+        board = engine._board
+        assert (len(board.runs), len(board.runs._kept), len(board.runs._keys)) == (0, 10, 10)
+        assert len(board.pending._heap) == len(board.ready._heap) == len(board.finished) == 0
+        assert sizes[-1] < sizes[0] + 200, sizes
+
+
+def test_a_proof_that_holds_in_parts_but_not_as_a_whole_is_not_handed_out() -> None:
+    class Mixed(FakeWork):
+        def assemble(self, proofs: Any) -> bytes:
+            return super().assemble(list(reversed(proofs)))
+
+    with pipeline() as engine:
+        result = result_of(engine.submit(Mixed("a", (0, 1))))
+    assert result.proof is None and isinstance(result.error, ProofError)
