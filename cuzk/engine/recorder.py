@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Recorder(Protocol):
-    """Takes an event of a job at the moment it happens, from any thread; returns quickly and never fails."""
+    """Takes an event of a job at the moment it happens, from any thread; returns quickly and never fails.
 
-    def record(self, name: str, job: str, **detail: int | str) -> object: ...
+    `timeline.record.Timeline` is one.
+    """
+
+    def record(self, name: str, job: str, **detail: Any) -> object: ...
 
 
 class NoRecorder:
     """Of engines whose timeline nobody wants."""
 
-    def record(self, name: str, job: str, **detail: int | str) -> None:
+    def record(self, name: str, job: str, **detail: Any) -> None:
         """Nothing."""
