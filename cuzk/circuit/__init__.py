@@ -9,7 +9,7 @@ Read in this order:
     numbers, sha256, poseidon,
     insertion, merkle_path, label    gadgets: what builders call
     porep                            the circuit of one PoRep partition, and its free values
-    waves                            which instances can be filled at a time
+    waves, marks                     which instances can be filled at a time; sets of variables
     witness, rows, digest            all values, A.z and B.z and the transpose, what pins a circuit down
 
 Words: a *template* is a gadget's rows over *slots*; an *instance* puts it at a row and a variable, over

@@ -15,8 +15,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cuzk.circuit.marks import Marks
 from cuzk.circuit.r1cs import Template
 from cuzk.circuit.tables import flat_templates, starts
+from cuzk.circuit.waves import Waves, waves_of
 from cuzk.kernels.instances import INSTANCE, Instances, Templates
 
 Bits = NDArray[np.int64]
@@ -76,6 +78,16 @@ class Circuit:
         """The templates as kernels read them."""
         return flat_templates(self.templates)
 
+    @cached_property
+    def waves(self) -> Waves:
+        """The instances in the order in which many threads fill them."""
+        return waves_of(self)
+
+    @cached_property
+    def full_variables(self) -> NDArray[np.int64]:
+        """(k,) those whose values are numbers, in the order of an assignment: all inputs, then `full_aux`."""
+        return np.concatenate([np.arange(self.num_inputs), self.num_inputs + self.full_aux.astype(np.int64)])
+
     def instances_of(self, template: int) -> NDArray[np.int64]:
         """Which instances have the template with this number."""
         return np.flatnonzero(self.instances.table["template"] == template)
@@ -86,8 +98,8 @@ class Circuit:
         return np.unpackbits(self.packed_occurrences[side], count=count).view(np.bool_)
 
     @cached_property
-    def packed_occurrences(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """What `occurs` gives for A and for B, a bit for each variable."""
+    def packed_occurrences(self) -> tuple[Marks, Marks]:
+        """What `occurs` gives for A and for B, as `marks`."""
         return np.packbits(self._occurs(0)), np.packbits(self._occurs(1))
 
     def _occurs(self, side: int) -> NDArray[np.bool_]:
@@ -106,9 +118,8 @@ class Circuit:
             ):
                 places = begins[which][:, None] + np.flatnonzero(kind)
                 seen[variables[places].astype(np.int64) + offset] = True
-            used = np.flatnonzero(slots[own:])
-            for first in table["first_aux"][which]:
-                seen[self.num_inputs + first + used] = True
+            for first in (self.num_inputs + table["first_aux"][which]).tolist():
+                seen[first : first + template.aux] |= slots[own:]
         return seen
 
     @property

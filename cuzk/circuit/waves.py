@@ -6,12 +6,15 @@ The D path of a challenge is the longest chain, five instances a level: 150 wave
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.circuit.builder import Circuit
 from cuzk.kernels.witness import FREE, NOTHING
+
+if TYPE_CHECKING:
+    from cuzk.circuit.builder import Circuit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ _SCALAR_BYTES = 32
 _WORD_BYTES = 8
 _INDEX_BYTES_A_POINT = 4
 _WITNESS_BYTES_A_VARIABLE = 2  # a byte for a bit, and 32 for each of the few that are none
-_SELECTION_BYTES_A_VARIABLE = 6  # a byte a section, three of them, and as much while they are packed
+_SELECTION_BYTES_A_VARIABLE = 2  # a bit a section, counts, places of those that are no bits; a byte at first
 _PROCESS_BYTES = 400 << 20  # interpreter, compiler and compiled kernels, measured
 _DRIVER_BYTES = 600 << 20  # what CUDA's driver takes of the host for one card
 

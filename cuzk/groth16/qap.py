@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from cuzk.circuit import marks
 from cuzk.circuit.builder import Circuit
 from cuzk.groth16.parameters import PointCounts, SectionName
 from cuzk.kernels.modulus import FR_TWO_ADICITY
@@ -26,8 +27,8 @@ def point_counts(circuit: Circuit) -> PointCounts:
         ic=circuit.num_inputs,
         h=(1 << domain_log2(circuit)) - 1,
         l=circuit.num_aux,
-        a=circuit.num_inputs + int(np.count_nonzero(circuit.a_aux_density)),
-        b=int(np.count_nonzero(circuit.occurs(1))),
+        a=marks.count(circuit.packed_occurrences[0]),
+        b=marks.count(circuit.packed_occurrences[1]),
     )
 
 
@@ -49,10 +50,8 @@ NO_FULL = FullCounts(l=0, a=0, b=0)
 @lru_cache(maxsize=2)
 def full_counts(circuit: Circuit) -> FullCounts:
     """Of a circuit's sections; inputs count as full."""
-    inputs, full = circuit.num_inputs, circuit.full_aux
-    in_b = circuit.occurs(1)
-    return FullCounts(
-        l=len(full),
-        a=inputs + int(np.count_nonzero(circuit.a_aux_density[full])),
-        b=int(np.count_nonzero(in_b[:inputs])) + int(np.count_nonzero(in_b[inputs:][full])),
+    in_a, in_b = (
+        int(np.count_nonzero(marks.contains(side, circuit.full_variables)))
+        for side in circuit.packed_occurrences
     )
+    return FullCounts(l=len(circuit.full_aux), a=in_a, b=in_b)

@@ -8,7 +8,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cuzk.circuit import marks
 from cuzk.circuit.builder import Circuit
+from cuzk.circuit.marks import Marks
 from cuzk.circuit.witness import Assignment
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.target import Query
@@ -18,48 +20,30 @@ from cuzk.groth16.target import Query
 class Selection:
     """The variables of one section: some inputs, then some aux variables.
 
-    inputs      (i,) which inputs
-    aux         (num_aux,) bool: which aux variables
+    marks       which variables
     full_index  (k,) uint32: the places, of the section's, of those that are no bits; inputs count as such
-    full        (k - i,) which of `assignment.full` these are
+    values      (k,) which of `assignment.values` these are
     """
 
-    inputs: NDArray[np.intp]
-    aux: NDArray[np.bool_]
+    marks: Marks
     full_index: NDArray[np.uint32]
-    full: NDArray[np.intp]
+    values: NDArray[np.intp]
 
     @classmethod
-    def of(cls, circuit: Circuit, inputs: NDArray[np.bool_], aux: NDArray[np.bool_]) -> Selection:
-        """The section that has points for these inputs, then for these aux variables."""
-        chosen = np.flatnonzero(inputs)
-        full = np.flatnonzero(aux[circuit.full_aux])
-        places = len(chosen) + _ranks(aux, circuit.full_aux[full])
-        return cls(
-            inputs=chosen,
-            aux=aux,
-            full_index=np.concatenate([np.arange(len(chosen)), places]).astype(np.uint32),
-            full=full,
-        )
+    def of(cls, circuit: Circuit, chosen: Marks) -> Selection:
+        """The section that has points for these variables."""
+        values = np.flatnonzero(marks.contains(chosen, circuit.full_variables))
+        full_index = marks.ranks(chosen, circuit.full_variables[values])
+        return cls(marks=chosen, full_index=full_index, values=values)
 
     def query(self, assignment: Assignment) -> Query:
         """Its scalars under an assignment."""
+        bits = np.concatenate([np.zeros(assignment.num_inputs, np.uint8), assignment.bits])
         return Query(
-            bits=np.concatenate([np.zeros(len(self.inputs), np.uint8), assignment.bits[self.aux]]),
+            bits=bits[np.unpackbits(self.marks, count=len(bits)).view(np.bool_)],
             full_index=self.full_index,
-            full_scalars=np.concatenate([assignment.inputs[self.inputs], assignment.full[self.full]]),
+            full_scalars=assignment.values[self.values],
         )
-
-
-def _ranks(chosen: NDArray[np.bool_], places: NDArray[np.uint32]) -> NDArray[np.intp]:
-    """(k,) how many are chosen before each of the places, which ascend.
-
-    Sums between places, as a sum up to every place would take eight bytes a variable.
-    """
-    if len(places) == 0:
-        return np.zeros(0, np.intp)
-    between: NDArray[np.intp] = np.add.reduceat(chosen.view(np.uint8), places, dtype=np.intp)
-    return np.cumsum(between) - between + np.count_nonzero(chosen[: places[0]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,11 +61,8 @@ class Selections:
 @lru_cache(maxsize=2)
 def selections(circuit: Circuit) -> Selections:
     """L has every aux variable; A every input, and the aux variables that occur in A; B what occurs in B."""
-    inputs = circuit.num_inputs
-    in_b = circuit.occurs(1)
-    none, every = np.zeros(inputs, np.bool_), np.ones(inputs, np.bool_)
-    return Selections(
-        l=Selection.of(circuit, none, np.ones(circuit.num_aux, np.bool_)),
-        a=Selection.of(circuit, every, circuit.a_aux_density),
-        b=Selection.of(circuit, in_b[:inputs], in_b[inputs:]),
-    )
+    every_aux = np.ones(circuit.num_inputs + circuit.num_aux, np.bool_)
+    every_aux[: circuit.num_inputs] = False
+    sections = (np.packbits(every_aux), *circuit.packed_occurrences)
+    l, a, b = (Selection.of(circuit, section) for section in sections)  # noqa: E741
+    return Selections(l=l, a=a, b=b)

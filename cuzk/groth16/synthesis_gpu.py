@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
+from cuzk.circuit.marks import Marks, counts_before
 from cuzk.circuit.rows import A, B, C
-from cuzk.circuit.waves import waves_of
 from cuzk.circuit.witness import FreeValues
 from cuzk.groth16.parameters import SectionName
-from cuzk.groth16.query import Selection, selections
+from cuzk.groth16.query import selections
 from cuzk.groth16.synthesis_plan import MARKED, TAKEN, lead_bytes, synthesis_layout, tables_of
 from cuzk.kernels import selection_gpu, template_rows_gpu, witness_gpu
 from cuzk.kernels.cuda_jit import CudaKernel
@@ -32,7 +32,7 @@ from cuzk.kernels.selection_gpu import take_marked, take_numbers
 from cuzk.kernels.template_rows_gpu import evaluate_rows, find_unsatisfied
 from cuzk.kernels.witness_gpu import fill_wave, place_bits, place_numbers
 
-_POPULATION = np.array([byte.bit_count() for byte in range(256)], np.uint8)
+_WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,11 +97,10 @@ class DeviceSynthesis:
         circuit, tables = self.circuit, tables_of(self.circuit)
         for section in TAKEN:
             selection = selections(circuit).of(section)
-            index = np.concatenate([selection.inputs, circuit.num_inputs + selection.full])
-            tables[f"index of {section}"] = index.astype(np.uint32)
+            tables[f"index of {section}"] = selection.values.astype(np.uint32)
             if section in MARKED:
-                marks, starts = marks_of(circuit, selection)
-                tables |= {f"marks of {section}": marks, f"starts of {section}": starts}
+                words, starts = words_of(selection.marks)
+                tables |= {f"marks of {section}": words, f"starts of {section}": starts}
         for name, table in tables.items():
             self.device.upload(table, into=self._at[name], stream=self.stream)
         self.device.clear(self._at["bits"], stream=self.stream)
@@ -114,7 +113,7 @@ class DeviceSynthesis:
             kernel.prepare(
                 end - first, witness_gpu.THREADS, *self._tables, order, first, self.bits, self._words
             )
-            for first, end in pairwise(waves_of(self.circuit).starts)
+            for first, end in pairwise(self.circuit.waves.starts)
         ]
 
     def _submit_waves(self) -> None:
@@ -189,15 +188,11 @@ class DeviceSynthesis:
             held.close()
 
 
-def marks_of(circuit: Circuit, selection: Selection) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """A bit for each variable, inputs first, that a section has, and how many it has before each word."""
-    inputs = np.zeros(circuit.num_inputs, np.bool_)
-    inputs[selection.inputs] = True
-    packed = np.packbits(np.concatenate([inputs, selection.aux]), bitorder="little")
-    marks = np.zeros((-(-len(packed) // 4), 4), np.uint8)
-    marks.reshape(-1)[: len(packed)] = packed
-    counts = _POPULATION[marks].sum(axis=1, dtype=np.uint32)
-    return marks.view(np.uint32).reshape(-1), np.cumsum(counts, dtype=np.uint32) - counts
+def words_of(marks: Marks) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Marks in words, and how many come before each word: what `take_marked` reads."""
+    padded = np.zeros(-(-len(marks) // _WORD_BYTES) * _WORD_BYTES, np.uint8)
+    padded[: len(marks)] = marks
+    return padded.view(np.uint32), np.ascontiguousarray(counts_before(padded)[::_WORD_BYTES])
 
 
 def _as_words(vector: DeviceArray) -> DeviceArray:

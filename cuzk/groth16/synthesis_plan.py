@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.waves import waves_of
 from cuzk.circuit.witness import free_places
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
@@ -46,7 +45,7 @@ def tables_of(circuit: Circuit) -> dict[str, NDArray[Any]]:
     return {
         "places of numbers": numbers,
         "places of bits": bits,
-        "order": waves_of(circuit).order,
+        "order": circuit.waves.order,
         **{f"table {number}": table for number, table in enumerate(tables)},
     }
 

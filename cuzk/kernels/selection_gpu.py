@@ -12,6 +12,7 @@ from cuzk.kernels.field import FR_GPU, load, store
 
 THREADS = 128
 MARKS_A_WORD = 32
+_FIRST_IN_BYTE = 7  # the bit of the first of eight marks
 _U8, _U32 = pointer(types.uint8), pointer(types.uint32)
 
 
@@ -19,14 +20,14 @@ _U8, _U32 = pointer(types.uint8), pointer(types.uint32)
 def take_marked(source, marks, starts, words, out):  # type: ignore[no-untyped-def]
     """The bytes of `source` that have a mark, one after another in `out`.
 
-    marks   (words,) bit k of word w is the mark of byte 32w + k
+    marks   (words,) four bytes of marks each, of which the highest bit comes first
     starts  (words,) the place of the first marked byte of each word
     """
     w = np.int64(cuda.blockIdx.x) * THREADS + cuda.threadIdx.x
     if w < words:
         mark, place = marks[w], np.int64(starts[w])
         for k in range(MARKS_A_WORD):
-            if (mark >> np.uint32(k)) & np.uint32(1):
+            if (mark >> np.uint32(k ^ _FIRST_IN_BYTE)) & np.uint32(1):
                 out[place] = source[MARKS_A_WORD * w + k]
                 place += 1
 

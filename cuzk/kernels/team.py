@@ -32,6 +32,12 @@ def _register(builder: Any, name: str) -> Any:
     return builder.zext(builder.call(function, []), _I64)
 
 
+def _barrier(builder: Any) -> None:
+    """Wait for all threads of the GPU's block."""
+    function_type = ir.FunctionType(ir.VoidType(), [])
+    builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0"), [])
+
+
 @intrinsic
 def member(typingctx: Any) -> Any:
     """The number of this member, from 0."""
@@ -58,9 +64,7 @@ def meet(typingctx: Any) -> Any:
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if _is_gpu(builder):
-            function_type = ir.FunctionType(ir.VoidType(), [])
-            barrier = cgutils.get_or_insert_function(builder.module, function_type, "llvm.nvvm.barrier0")
-            builder.call(barrier, [])
+            _barrier(builder)
         return context.get_dummy_value()
 
     return types.void(), lower

@@ -40,6 +40,7 @@ def arrays_of(circuit: Circuit) -> dict[str, np.ndarray]:
     """Every array that a proof or a digest reads, by name."""
     found = {name: getattr(circuit, name) for name in ("full_aux", "section", "instance_counts")}
     found |= {f"occurs({side})": circuit.occurs(side) for side in (0, 1)}
+    found |= {"waves": circuit.waves.order, "where waves begin": np.array(circuit.waves.starts)}
     for part in (circuit.instances, circuit.flat_templates):
         found |= {f"{type(part).__name__}.{name}": value for name, value in part._asdict().items()}
     for number, template in enumerate(circuit.templates):

@@ -89,7 +89,7 @@ def take_numbers(grid: Any, block: Any, shared: int, params: int) -> None:
 def take_marked(grid: Any, block: Any, shared: int, params: int) -> None:
     source, marks, starts, words, out = arguments(params, 5)
     for w, (mark, start) in enumerate(_marks(marks, starts, words)):
-        chosen = [32 * w + k for k in range(32) if mark >> k & 1]
+        chosen = [32 * w + k for k in range(32) if mark >> (k ^ 7) & 1]
         memory(out, np.uint8)[start : start + len(chosen)] = memory(source, np.uint8)[chosen]
 
 
