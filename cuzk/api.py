@@ -26,7 +26,7 @@ from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.verify import Verifier
-from cuzk.kernels.device.choose import Choice, choose
+from cuzk.kernels.device.choose import Choice, choose, require_gpu_for_limit
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
 from cuzk.sector.c1 import parse_c1, read_c1
@@ -80,6 +80,7 @@ def prove(
     *,
     params: Path | None = None,
     device: str = "auto",
+    vram_limit: int | None = None,
     threads: int | None = None,
     partitions: Sequence[int] | None = None,
     insecure_rs: tuple[int, int] | None = None,
@@ -91,6 +92,7 @@ def prove(
                  what `synthesize` returned
     params       folder that is searched first for Groth16 parameters
     device       auto, cpu, cpu:ifma, cpu:scalar, cuda:N, a PCI id or a UUID; auto is a GPU if there is one
+    vram_limit   bytes of a GPU's memory that may be taken, if not all that is free
     insecure_rs  fixes r and s of every proof: for tests, it breaks zero knowledge
     Raises InputError, ParameterError, ResourceError, DeviceError, UsageError; ProofError if a proof fails its
     check.
@@ -98,6 +100,7 @@ def prove(
     clock = _Clock(on_event)
     on_event = clock.hear
     choice = choose(device, threads)
+    require_gpu_for_limit(choice, vram_limit)
     if choice.why:
         on_event(Notice(level="info", text=choice.why))
     with stage(on_event, "read"):
@@ -115,7 +118,7 @@ def prove(
         for done, k in enumerate(chosen, start=1):
             check_partition(c1, c1.partitions[k], choice.host)
             progress(done, len(chosen))
-    with _first_use(choice, found, parameters, on_event) as target:
+    with _first_use(choice, found, parameters, vram_limit, on_event) as target:
         target.require_memory()
         _compile_ahead(choice, parameters, on_event)
         target.prepare()
@@ -139,7 +142,7 @@ def prove(
 
 @contextmanager
 def _first_use(
-    choice: Choice, found: Found, parameters: ParameterFile, on_event: OnEvent
+    choice: Choice, found: Found, parameters: ParameterFile, vram_limit: int | None, on_event: OnEvent
 ) -> Iterator[Target]:
     """The target of the work inside `with`; at the file's first use points are checked, which is remembered.
 
@@ -154,20 +157,24 @@ def _first_use(
     is_new = entry is None and not known.points_checked
     if is_new:
         on_event(Notice(level="info", text=f"first use of {found.path}: its points are checked, once"))
-    with _target(choice, parameters, check_subgroup=is_new) as target:
+    with _target(choice, parameters, vram_limit, check_subgroup=is_new) as target:
         yield target
         if is_new and target.all_checked():
             checked.points_are_good(found.path, as_of=known)
 
 
 @contextmanager
-def _target(choice: Choice, parameters: ParameterFile, *, check_subgroup: bool) -> Iterator[Target]:
+def _target(
+    choice: Choice, parameters: ParameterFile, vram_limit: int | None, *, check_subgroup: bool
+) -> Iterator[Target]:
     if choice.card is None:
         yield CpuTarget(choice.host, parameters, check_subgroup=check_subgroup)
         return
     from cuzk.groth16.target_gpu import resident  # needs numba-cuda
 
-    with resident(choice.host, choice.card, parameters, check_subgroup=check_subgroup) as target:
+    with resident(
+        choice.host, choice.card, parameters, memory_limit=vram_limit, check_subgroup=check_subgroup
+    ) as target:
         yield target
 
 

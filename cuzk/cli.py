@@ -38,6 +38,7 @@ from cuzk.options import (
     require_destination,
     size_option,
     threads_option,
+    vram_option,
 )
 
 if TYPE_CHECKING:
@@ -159,26 +160,40 @@ def circuit() -> None:
 @json_option
 @params_option
 @device_option
+@vram_option
 @threads_option
 @click.option("--partition", "partitions", multiple=True, type=click.IntRange(min=0), metavar="K",
               help="Prove this partition only; may be repeated.")  # fmt: skip
+@click.option("--explain", is_flag=True, help="Show how a proof would be computed; prove nothing.")
 @click.option(
     "--insecure-rs",
     type=Integers("R", "S"),
     help="Fix the randomness. For tests: the proof is not zero-knowledge.",
 )
+@click.pass_context
 def prove(
+    ctx: click.Context,
     c1: Path,
     out: Path | None,
     as_json: bool,
     settings: Config,
     params: Path | None,
     device: str | None,
+    vram_limit: int | None,
     threads: int | None,
     partitions: tuple[int, ...],
+    explain: bool,
     insecure_rs: tuple[int, int] | None,
 ) -> None:
     """Prove the sector described by C1 and verify the proof."""
+    device, threads = device or settings.device, threads or settings.threads
+    if explain:
+        from cuzk.cli_plan import show_plan
+        from cuzk.sector.c1 import read_c1
+
+        shape = read_c1(c1).shape
+        show_plan(ctx, shape, device=device, threads=threads, vram_limit=vram_limit, as_json=as_json)
+        return
     from cuzk.groth16.files import replace_atomically
 
     if out is not None:
@@ -187,8 +202,9 @@ def prove(
         result = cuzk.prove(
             c1,
             params=params or settings.params,
-            device=device or settings.device,
-            threads=threads or settings.threads,
+            device=device,
+            vram_limit=vram_limit,
+            threads=threads,
             partitions=partitions or None,
             insecure_rs=insecure_rs,
             on_event=on_event,
@@ -428,6 +444,9 @@ def circuit_digest(
 @command(main, "doctor")
 @params_option
 @click.option("--self-test", is_flag=True, help="Also run the GPU's kernels and compare with plain integers.")
+@click.option("--plan", is_flag=True, help="Show what proofs would take here, and nothing else.")
+@click.option("--sector-size", type=SizeType(), help="With --plan: all about this size.")
+@vram_option
 @device_option
 @threads_option
 @json_option
@@ -437,19 +456,30 @@ def doctor_(
     settings: Config,
     params: Path | None,
     self_test: bool,
+    plan: bool,
+    sector_size: int | None,
+    vram_limit: int | None,
     device: str | None,
     threads: int | None,
     as_json: bool,
 ) -> None:
     """Show what this machine has, and what cuzk uses of it."""
+    device, threads = device or settings.device, threads or settings.threads
+    if plan:
+        from cuzk.cli_plan import show_plan
+        from cuzk.sector.shape import shape_of
+
+        shape = None if sector_size is None else shape_of(sector_size)
+        show_plan(ctx, shape, device=device, threads=threads, vram_limit=vram_limit, as_json=as_json)
+        return
+    if sector_size is not None or vram_limit is not None:
+        raise UsageError("--sector-size and --vram-limit are about plans", next="add --plan, or omit them")
     from cuzk import doctor
 
     sections = doctor.examine(params or settings.params)
     if self_test:
         with view.live(as_json=as_json) as on_event:
-            sections["self-test"] = doctor.self_test(
-                device or settings.device, threads or settings.threads, on_event
-            )
+            sections["self-test"] = doctor.self_test(device, threads, on_event)
     view.show_sections(sections, as_json=as_json)
     if any(str(verdict).startswith(doctor.WRONG) for verdict in sections.get("self-test", {}).values()):
         ctx.exit(1)

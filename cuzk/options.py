@@ -90,6 +90,9 @@ threads_option = click.option(
 device_option = click.option(
     "--device", metavar="auto|cpu|cuda:N|UUID", help="Where to compute; auto is a GPU if there is one."
 )
+vram_option = click.option(
+    "--vram-limit", type=SizeType(), metavar="SIZE", help="Of a GPU's memory take no more, for example 16GiB."
+)
 size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from cuzk.api import ProveResult, VerifyResult
     from cuzk.doctor import ParameterFacts
+    from cuzk.explain import Explanation
 
 #: Seconds between two plain lines about the same stage.
 PLAIN_INTERVAL_S = 10.0
@@ -156,6 +157,40 @@ def show_sections(sections: Mapping[str, Mapping[str, object]], *, as_json: bool
         return
     for title, facts in sections.items():
         show_facts(title, facts)
+
+
+def show_explanation(explanation: Explanation, *, as_json: bool) -> None:
+    """The plan of a proof: facts, then tables of the GPU's memory and of the sums."""
+    facts, tables = explanation.facts(), [explanation.memory_rows(), explanation.sum_rows()]
+    if as_json:
+        show_json({**facts, "parts": tables[0], "sums": tables[1]})
+        return
+    for title, section in facts.items():
+        show_facts(title, dict(_readable(name, value) for name, value in section.items()))
+    for rows in filter(None, tables):
+        _show_rows(rows)
+
+
+def show_plans(explanations: Sequence[Explanation], *, as_json: bool) -> None:
+    """A line for each sector size."""
+    rows = [explanation.summary() for explanation in explanations]
+    if as_json:
+        show_json(rows)
+    else:
+        _show_rows(rows)
+
+
+def _show_rows(rows: Sequence[Mapping[str, object]]) -> None:
+    """A table of rows with the same names."""
+    columns = [_readable(name, "")[0] for name in rows[0]]
+    show_table(columns, [[_readable(name, value)[1] for name, value in row.items()] for row in rows])
+
+
+def _readable(name: str, value: object) -> tuple[str, object]:
+    """A fact whose name ends in _bytes as people write sizes."""
+    if not name.endswith("_bytes"):
+        return name, value
+    return name.removesuffix("_bytes"), format_size(value) if isinstance(value, int) else value
 
 
 def show_circuit(

@@ -16,10 +16,11 @@ PACKAGE = ROOT / "cuzk"
 FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api", "cli")
 #: Modules at the top that share a floor.
 ROOMS = {
-    "api": {"api", "benchmark", "parameters", "warm_up", "warm_up_gpu"},
+    "api": {"api", "benchmark", "explain", "parameters", "warm_up", "warm_up_gpu"},
     "cli": {
         "cli",
         "cli_bench",
+        "cli_plan",
         "cli_timeline",
         "config",
         "doctor",

@@ -5,6 +5,7 @@ whose parameters are not here, and tested without a card. `target_gpu` allocates
 
 Memory     a *part* lies on the card from the moment it is needed to the end of the process, most of them, or
            during one phase: while points are checked at a file's first use, or while a proof is computed
+Sharing    sums and transforms come one after another in one stream: they share one working memory
 Sections   *resident*: all points stay; or *streamed*: in slices, two at a time, one used and one on its way
 Choice     nothing streamed, if that fits; else sections one by one, the longest sum first, since it hides
            most of its transfer. Then the MSM over h gets what is left: windows and passes by `sum_plan`
@@ -13,8 +14,9 @@ Reserve    what the driver takes beside arrays: code, stacks of all threads that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from cuzk.errors import ResourceError
@@ -48,7 +50,7 @@ PHASES: tuple[Phase, ...] = ("checking", "proving")
 
 _SCALAR_BYTES = 32
 _CODE_BYTES = 128 << 20  # kernels, and what is lost between allocations
-_LEAST_SLICE_LOG2, _MOST_SLICE_LOG2 = 18, 24
+_SLICES = tuple(1 << log2 for log2 in range(24, 18, -1))  # points of a streamed section at a time
 STACK_BYTES = 1 << 10
 """A thread's at most, of all kernels."""
 _STREAMING_ORDER: tuple[SectionName, ...] = ("h", "l", "a", "b_g1", "b_g2")
@@ -118,23 +120,26 @@ class SectionPlan:
     def slices(self) -> int:
         return -(-self.points // self.slice_points) if self.slice_points else 1
 
-    def parts(self, multiprocessors: int) -> Iterator[Part]:
-        """Its memory."""
-        at_once = self.slice_points or self.points
-        held = 2 * at_once if self.slice_points else at_once
-        yield Part(name=f"points of {self.section}", nbytes=points_bytes(self.form, held))
-        workspace = msm_layout(self.form, self.msm, multiprocessors).nbytes + self.msm.kept_bytes
-        if self.selected is None:
-            yield Part(name="sum over h", nbytes=workspace, phases=("proving",))
-            checked = selected_plan(self.form, at_once)
-            checking = selected_layout(self.form, checked, multiprocessors).nbytes + checked.kept_bytes
-            yield Part(name="check of h", nbytes=checking + 2 * at_once, phases=("checking",))
-            return
-        bits = selected_layout(self.form, self.selected, multiprocessors).nbytes
-        bits += self.selected.kept_bytes
-        yield Part(name=f"bits of {self.section}", nbytes=bits)
-        full = workspace + points_bytes(self.form, self.full)
-        yield Part(name=f"full scalars of {self.section}", nbytes=full, phases=("proving",))
+    @property
+    def at_once(self) -> int:
+        """Points that a sum has before it."""
+        return self.slice_points or self.points
+
+    @property
+    def held_bytes(self) -> int:
+        """Of points, but those of full scalars."""
+        return points_bytes(self.form, 2 * self.slice_points if self.slice_points else self.points)
+
+    @property
+    def full_bytes(self) -> int:
+        """Of what the sum over full scalars has for itself: h has its points anyway."""
+        collected = 0 if self.selected is None else points_bytes(self.form, self.full)
+        return collected + self.msm.kept_bytes
+
+    def workspace_bytes(self, multiprocessors: int) -> int:
+        """For its sums and for its check, which is a sum over bits."""
+        checked = selected_layout(self.form, selected_plan(self.form, self.at_once), multiprocessors)
+        return max(checked.nbytes, msm_layout(self.form, self.msm, multiprocessors).nbytes)
 
     def costs(self, speed: Speed) -> list[SumCost]:
         """Of the sum over bits, if there is one, and of the MSM; of one slice."""
@@ -147,12 +152,15 @@ class SectionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardPlan:
-    """All of a proof on one card."""
+    """All of a proof on one card.
+
+    synthesis_bytes  of the circuit's variables and tables: `synthesis_plan`
+    """
 
     facts: CardFacts
     domain_log2: int
+    synthesis_bytes: int
     sections: tuple[SectionPlan, ...]
-    parts: tuple[Part, ...]
 
     @classmethod
     def of(
@@ -164,51 +172,69 @@ class CardPlan:
         *,
         can_stream: bool = False,
     ) -> CardPlan:
-        """The fastest plan that fits; where none does, the least one, which `require` refuses.
+        """The fastest plan that fits with the fewest sections streamed; else the least, for `require`.
 
-        synthesis_bytes  of the circuit's variables and tables: `synthesis_plan`
-        can_stream       whether sections may be streamed
+        can_stream  whether sections may be streamed
         """
         most = len(_STREAMING_ORDER) if can_stream else 0
+        plans: list[CardPlan] = []
         for streamed in range(most + 1):
-            plan = cls._with(facts, counts, full, synthesis_bytes, _STREAMING_ORDER[:streamed])
-            if plan.fits:
-                break
-        return plan
+            for slice_points in _SLICES if streamed else (None,):
+                cut = dict.fromkeys(_STREAMING_ORDER[:streamed], slice_points)
+                plans.append(cls._cut(facts, counts, full, synthesis_bytes, cut))
+            fitting = [plan for plan in plans if plan.fits]
+            if fitting:
+                return min(fitting, key=lambda plan: plan.expected_ms)
+        return min(plans, key=lambda plan: plan.peak_bytes)
 
     @classmethod
-    def _with(
+    def _cut(
         cls,
         facts: CardFacts,
         counts: PointCounts,
         full: FullCounts,
         synthesis_bytes: int,
-        streamed: Sequence[SectionName],
+        cut: Mapping[SectionName, int | None],
     ) -> CardPlan:
-        """These sections streamed, in the largest slices that fit; the least slices where none do."""
-        for slice_log2 in range(_MOST_SLICE_LOG2, _LEAST_SLICE_LOG2 - 1, -1):
-            slice_points = 1 << slice_log2
-            others = tuple(
-                _over_variables(facts, counts, full, name, slice_points if name in streamed else None)
-                for name, _ in SECTIONS[1:]
-            )
-            all_else = cls._assembled(facts, counts, synthesis_bytes, others)
-            h = _over_h(counts, all_else, slice_points if "h" in streamed else None)
-            plan = cls._assembled(facts, counts, synthesis_bytes, (h, *others))
-            if plan.fits or not streamed:
-                break
-        return plan
-
-    @classmethod
-    def _assembled(
-        cls, facts: CardFacts, counts: PointCounts, synthesis_bytes: int, sections: tuple[SectionPlan, ...]
-    ) -> CardPlan:
-        parts = (
-            *(part for section in sections for part in section.parts(facts.multiprocessors)),
-            Part(name="variables and templates", nbytes=synthesis_bytes),
-            *_of_transforms(counts),
+        """With these sections in slices of so many points; h takes the memory that all else leaves."""
+        others = tuple(_over_variables(facts, counts, full, name, cut.get(name)) for name, _ in SECTIONS[1:])
+        least = least_msm_plan(FQ_GPU, min(cut.get("h") or counts.h, counts.h), facts)
+        tight = SectionPlan(
+            section="h", points=counts.h, full=counts.h, slice_points=cut.get("h"), selected=None, msm=least
         )
-        return cls(facts=facts, domain_log2=counts.domain_log2, sections=sections, parts=parts)
+        plan = cls(
+            facts=facts,
+            domain_log2=counts.domain_log2,
+            synthesis_bytes=synthesis_bytes,
+            sections=(tight, *others),
+        )
+        left = plan.budget_bytes - (plan.bytes_in("proving") - plan.workspace_bytes)
+        msm = msm_plan_within(FQ_GPU, least.n, facts, left)
+        return plan if msm is None else replace(plan, sections=(replace(tight, msm=msm), *others))
+
+    @property
+    def workspace_bytes(self) -> int:
+        """One array for all sums, and for the third vector of a quotient."""
+        sums = (section.workspace_bytes(self.facts.multiprocessors) for section in self.sections)
+        return max(_SCALAR_BYTES << self.domain_log2, *sums)
+
+    @property
+    def parts(self) -> list[Part]:
+        """All of the card's memory."""
+        selected = [section.selected for section in self.sections if section.selected is not None]
+        checked = selected_plan(FQ_GPU, max(section.at_once for section in self.sections))
+        lists = sum(plan.kept_bytes for plan in selected) + self.of_section("h").full_bytes
+        full = sum(section.full_bytes for section in self.sections if section.selected is not None)
+        return [
+            *(Part(name=f"points of {one.section}", nbytes=one.held_bytes) for one in self.sections),
+            Part(name="points of full scalars", nbytes=full, phases=("proving",)),
+            Part(name="variables and templates", nbytes=self.synthesis_bytes),
+            Part(name="rows of A and B", nbytes=2 * _SCALAR_BYTES << self.domain_log2),
+            Part(name="tables of transforms", nbytes=_table_bytes(self.domain_log2), phases=("proving",)),
+            Part(name="working memory", nbytes=self.workspace_bytes),
+            Part(name="lists of sums", nbytes=lists),
+            Part(name="random bits", nbytes=2 * checked.n + checked.kept_bytes, phases=("checking",)),
+        ]
 
     def of_section(self, name: SectionName) -> SectionPlan:
         return next(section for section in self.sections if section.section == name)
@@ -254,40 +280,21 @@ class CardPlan:
             )
 
 
-def _of_transforms(counts: PointCounts) -> Iterator[Part]:
-    vector = _SCALAR_BYTES << counts.domain_log2
-    yield Part(name="rows of A and B", nbytes=2 * vector)
-    yield Part(name="their product", nbytes=vector, phases=("proving",))
-    tables = table_bytes(quotient_works(Schedule(counts.domain_log2)))
-    yield Part(name="tables of transforms", nbytes=tables, phases=("proving",))
-
-
 def _over_variables(
     facts: CardFacts, counts: PointCounts, full: FullCounts, name: SectionName, slice_points: int | None
 ) -> SectionPlan:
     """Of l, a or b: bits, and few full scalars, whose points are collected once."""
     points, form = counts.of(name), form_of(name)
-    if slice_points is not None and slice_points >= points:
-        slice_points = None
     return SectionPlan(
         section=name,
         points=points,
         full=full.of(name),
         slice_points=slice_points,
-        selected=selected_plan(form, slice_points or points),
+        selected=selected_plan(form, min(slice_points or points, points)),
         msm=msm_plan(form, full.of(name), facts),
     )
 
 
-def _over_h(counts: PointCounts, all_else: CardPlan, slice_points: int | None) -> SectionPlan:
-    """Over full scalars alone, with the memory that all else leaves."""
-    if slice_points is not None and slice_points >= counts.h:
-        slice_points = None
-    held = 2 * slice_points if slice_points else counts.h
-    facts = all_else.facts
-    left = all_else.budget_bytes - all_else.bytes_in("proving") - points_bytes(FQ_GPU, held)
-    n = slice_points or counts.h
-    plan = msm_plan_within(FQ_GPU, n, facts, left) or least_msm_plan(FQ_GPU, n, facts)
-    return SectionPlan(
-        section="h", points=counts.h, full=counts.h, slice_points=slice_points, selected=None, msm=plan
-    )
+@lru_cache(maxsize=2)
+def _table_bytes(log2: int) -> int:
+    return table_bytes(quotient_works(Schedule(log2)))

@@ -3,7 +3,7 @@
 1 prepare    a thread opens the card and sends the sections, h in the order in which transforms leave it
 2 synthesis  free values go up; variables and rows are computed on the card and stay there: `synthesis_gpu`
 3 quotient   of the rows, where they are, and the sums; only their results come down
-Memory       as `card_plan` has it. Working memory of each sum is kept: recorded launches hold its addresses
+Memory       as `card_plan` has it; working memory is one array, for recorded launches hold its addresses
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.device.keeper import Keeper
 from cuzk.kernels.field_type import FQ_GPU
-from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
+from cuzk.kernels.msm_gpu import GpuMsm
 from cuzk.kernels.ntt_gpu import NttPlan, quotient
 from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, gathered
 from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
 from cuzk.kernels.subset_sums_gpu import random_subset_sums
 from cuzk.kernels.sum_plan import msm_plan
-from cuzk.kernels.sum_schedule import Form, selected_layout, selected_plan
+from cuzk.kernels.sum_schedule import Form, selected_plan
 from cuzk.kernels.xyzz import curve_of
 
 
@@ -50,22 +51,15 @@ def digits_of(transforms: NttPlan) -> tuple[int, int, int]:
     return low, middle, high
 
 
-def _selected_bytes(device: CudaDevice, form: Form, count: int) -> int:
-    return selected_layout(form, selected_plan(form, count), device.card.multiprocessors).nbytes
+class MostlyBits(Keeper):
+    """A section on the card whose scalars are mostly bits; `workspace` is every sum's."""
 
-
-class MostlyBits:
-    """A section on the card whose scalars are mostly bits."""
-
-    def __init__(self, device: CudaDevice, form: Form, points: GpuPoints) -> None:
-        self._device, self._form, self._points = device, form, points
-        self._workspace = device.allocate(_selected_bytes(device, form, points.count), np.uint8)
-        self.selected = GpuSelectedSum(
-            device, form, points.x, points.y, selected_plan(form, points.count), self._workspace
-        )
+    def __init__(self, device: CudaDevice, form: Form, points: GpuPoints, workspace: DeviceArray) -> None:
+        super().__init__()
+        self._device, self._form, self._points, self._workspace = device, form, points, workspace
+        self.selected = over_bits(device, points, workspace)
         self._full_index = np.empty(0, np.uint32)
         self._full: GpuMsm | None = None
-        self._held: list[Any] = []  # the sum over full scalars, and what it works on
 
     def begin(self, scalars: SectionScalars) -> None:
         """Submit both sums."""
@@ -81,15 +75,30 @@ class MostlyBits:
         """The sum over the points of full scalars, collected once: every proof of a circuit has the same."""
         if self._full is not None and np.array_equal(index, self._full_index):
             return self._full
-        for held in self._held:
-            held.close()
+        self.close()
         device, plan = self._device, msm_plan(self._form, len(index), self._device.card)
-        points = gathered(device, self._points, index)
-        workspace = device.allocate(workspace_bytes(device, self._form, plan), np.uint8)
-        self._full = GpuMsm(device, self._form, points.x, points.y, plan, workspace)
-        self._held = [self._full, points, workspace]
+        points = self.keep(gathered(device, self._points, index))
+        self._full = self.keep(GpuMsm(device, self._form, points.x, points.y, plan, self._workspace))
         self._full_index = index
         return self._full
+
+
+class _Sums:
+    """All sums of a proof, one after another in one stream, so that they share their working memory."""
+
+    def __init__(self, device: CudaDevice, plan: CardPlan, points: dict[SectionName, GpuPoints]) -> None:
+        self.workspace = workspace = device.allocate(plan.workspace_bytes, np.uint8)
+        h, over_h = points["h"], plan.of_section("h").msm
+        self.over_h = GpuMsm(device, FQ_GPU, h.x, h.y, over_h, workspace)
+        self.sections = {
+            section: MostlyBits(device, form_of(section), points[section], workspace)
+            for section, _ in SECTIONS[1:]
+        }
+
+
+def over_bits(device: CudaDevice, points: GpuPoints, workspace: DeviceArray) -> GpuSelectedSum:
+    plan = selected_plan(points.form, points.count)
+    return GpuSelectedSum(device, points.form, points.x, points.y, plan, workspace)
 
 
 class GpuTarget:
@@ -117,8 +126,8 @@ class GpuTarget:
         self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
         self._loaded: Future[None] = Future()
         self._loader: threading.Thread | None = None
-        self._over_h: GpuMsm | None = None
         self._plan: CardPlan | None = None
+        self._sums: _Sums | None = None
         self._synthesis: DeviceSynthesis | None = None
 
     def require_memory(self) -> None:
@@ -170,11 +179,10 @@ class GpuTarget:
     def _load(self) -> None:
         device, m = self._device, self._counts.h + 1
         self._transforms = NttPlan(device, self._counts.domain_log2)
-        self._h_points = self._points.on_card(device, "h", digits_of(self._transforms))
-        self._sections: dict[SectionName, MostlyBits] = {}
-        for section, _ in SECTIONS[1:]:
-            points = self._points.on_card(device, section, NATURAL_ORDER)
-            self._sections[section] = MostlyBits(device, form_of(section), points)
+        self._held: dict[SectionName, GpuPoints] = {}
+        for section, _ in SECTIONS:
+            order = digits_of(self._transforms) if section == "h" else NATURAL_ORDER
+            self._held[section] = self._points.on_card(device, section, order)
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
     def loaded(self) -> None:
@@ -182,26 +190,21 @@ class GpuTarget:
         self.prepare()
         self._loaded.result()
 
-    def _wait_for_points(self) -> None:
-        """Until they are on the card and, the first time, checked. Raises what went wrong with them."""
+    def _ready_sums(self) -> _Sums:
+        """When the points are on the card and, the first time, checked. Raises what went wrong with them."""
         self.loaded()
+        if self._sums is None:
+            assert self._plan is not None, "opened comes first"
+            self._sums = _Sums(self._device, self._plan, self._held)
         for section in sorted(self._unchecked):
-            self._require_subgroup(section)
+            self._require_subgroup(section, self._sums.workspace)
             self._unchecked.discard(section)
+        return self._sums
 
-    def _require_subgroup(self, section: SectionName) -> None:
-        device = self._device
-        if section != "h":
-            held = self._sections[section]
-            sums = random_subset_sums(device, held.selected, self._counts.of(section))
-        else:  # no proof sums over bits of h
-            points, form = self._h_points, form_of(section)
-            plan = selected_plan(form, points.count)
-            with (
-                device.allocate(_selected_bytes(device, form, points.count), np.uint8) as workspace,
-                GpuSelectedSum(device, form, points.x, points.y, plan, workspace) as selected,
-            ):
-                sums = random_subset_sums(device, selected, points.count)
+    def _require_subgroup(self, section: SectionName, workspace: DeviceArray) -> None:
+        device, points = self._device, self._held[section]
+        with over_bits(device, points, workspace) as selected:
+            sums = random_subset_sums(device, selected, points.count)
         require_subgroup(self._points.where, section, sums)
 
     def assign(self, circuit: Circuit, free: FreeValues) -> DeviceSynthesis:
@@ -215,7 +218,7 @@ class GpuTarget:
         return self._synthesis
 
     def rows(self, circuit: Circuit, assignment: DeviceSynthesis) -> list[DeviceArray]:
-        self._wait_for_points()
+        self._ready_sums()
         for side, vector in zip((A, B), self._vectors, strict=True):
             assignment.rows(side, vector)
         assignment.synchronise()
@@ -223,24 +226,15 @@ class GpuTarget:
 
     def quotient(self, rows: list[DeviceArray]) -> DeviceArray:
         """The coefficients in reversed digits; the last row, of degree m - 1, is 0 and has no point."""
-        h = quotient(self._transforms, *rows)
+        h = quotient(self._transforms, *rows, scratch=self._ready_sums().workspace)
         self._device.stream.synchronise()
         return h.rows(0, h.shape[0] - 1)
 
     def sum_of_h(self, h: DeviceArray, progress: Progress) -> Any:
-        if self._over_h is None:
-            self._over_h = self._msm_over_h()
-        return group_point("h", self._over_h.run(h))
-
-    def _msm_over_h(self) -> GpuMsm:
-        assert self._plan is not None, "opened comes first"
-        device, plan = self._device, self._plan.of_section("h").msm
-        workspace = device.allocate(workspace_bytes(device, FQ_GPU, plan), np.uint8)
-        return GpuMsm(device, FQ_GPU, self._h_points.x, self._h_points.y, plan, workspace)
+        return group_point("h", self._ready_sums().over_h.run(h))
 
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: DeviceSynthesis) -> Pending:
-        self._wait_for_points()
-        held = self._sections[section]
+        held = self._ready_sums().sections[section]
         held.begin(assignment.scalars[section])
         return lambda progress: group_point(section, held.result())
 
@@ -284,14 +278,19 @@ _kept = _Kept(threading.Lock())
 
 @contextmanager
 def resident(
-    host: CpuDevice, card: Card, parameters: ParameterFile, *, check_subgroup: bool
+    host: CpuDevice,
+    card: Card,
+    parameters: ParameterFile,
+    *,
+    memory_limit: int | None = None,
+    check_subgroup: bool,
 ) -> Iterator[GpuTarget]:
     """The target of these parameters on that card: the last one again if it was the same, points in place.
 
     What the work inside `with` raises ends it: the card's memory is given back before the error goes on.
     """
     at = parameters.path.stat()
-    key = (card.uuid, parameters.path.resolve(), at.st_ino, at.st_size, at.st_mtime_ns)
+    key = (card.uuid, memory_limit, parameters.path.resolve(), at.st_ino, at.st_size, at.st_mtime_ns)
     with _kept.lock:
         old = _kept.target
         if old is None or _kept.key != key or not old.is_usable or (check_subgroup and not old.all_checked()):
@@ -300,7 +299,7 @@ def resident(
             _kept.target = GpuTarget(
                 host,
                 card.label,
-                lambda: CudaDevice(card.uuid),
+                lambda: CudaDevice(card.uuid, memory_limit=memory_limit),
                 PointsOfFile(parameters),
                 check_subgroup=check_subgroup,
             )

@@ -12,6 +12,8 @@ from typing import Protocol
 class Speed(Protocol):
     """What of a card decides; `device.cuda_card.Card` has it."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def multiprocessors(self) -> int: ...
 

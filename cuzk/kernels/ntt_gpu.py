@@ -9,6 +9,8 @@ Reference  `ntt`: the same transforms on the CPU, all in natural order.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 
 from cuzk.kernels.device.cuda import CudaDevice
@@ -194,29 +196,30 @@ def quotient(
     b: DeviceArray,
     c: DeviceArray | None = None,
     *,
+    scratch: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """The coefficients of (A*B - C) / (X^n - 1), given the values of A, B, C on the domain.
 
-    a, b, c  n rows each, overwritten. c=None means a*b, value by value; a vector's memory is taken meanwhile
+    a, b, c  n rows each, overwritten. c=None means a*b, value by value, which takes a vector's memory
+    scratch  (nbytes,) uint8 for that; without it, memory is allocated meanwhile
     returns  a. Its last row is coefficient n-1, which is 0 whenever a*b = c holds
 
     Six transforms, as on the CPU: `ntt.quotient`.
     """
-    kinds, device = QuotientKinds(plan.log2_n), plan.device
-    made = device.allocate(a.shape, a.dtype) if c is None else None
-    try:
-        if made is not None:
-            plan.run(kinds.of_c, a, times=b, target=made, stream=stream)
-        elif c is not None:
+    kinds = QuotientKinds(plan.log2_n)
+    with ExitStack() as held:
+        if c is not None:
             plan.run(kinds.of_c, c, stream=stream)
+        else:
+            if scratch is None:
+                scratch = held.enter_context(plan.device.allocate(a.nbytes, np.uint8))  # freeing it waits
+            c = scratch.carve(a.shape, a.dtype)
+            plan.run(kinds.of_c, a, times=b, target=c, stream=stream)
         for vector in (a, b):
             plan.run(kinds.to_coset, vector, stream=stream)
             plan.run(kinds.on_coset, vector, stream=stream)
-        plan.run(kinds.from_coset, a, times=b, minus=c if made is None else made, stream=stream)
-    finally:
-        if made is not None:
-            made.close()  # waits for the device
+        plan.run(kinds.from_coset, a, times=b, minus=c, stream=stream)
     return a
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cuzk.kernels.card_speed import MEASURED_ON, Speed, pace, throughput
 from cuzk.kernels.sum_schedule import (
@@ -160,39 +161,43 @@ def msm_plan(
     )
 
 
+@lru_cache(maxsize=64)
 def best_windows(form: Form, n: int, speed: Speed) -> int:
     """As many as take the least time, all at once; of those that take the same, the fewest buckets."""
     plans = [msm_plan(form, n, speed, windows=windows) for windows in _EVERY_NUMBER]
-    return _fastest(form, plans, speed).windows
+    best = min(msm_cost(form, plan, speed).total_ms for plan in plans)
+    return next(plan.windows for plan in plans if msm_cost(form, plan, speed).total_ms <= _TOLERANCE * best)
 
 
 def msm_plan_within(form: Form, n: int, speed: Speed, most_bytes: int) -> GpuPlan | None:
     """The plan of least time whose working memory is at most that much; None where there is none."""
-    fitting = [
-        plan
-        for plan in _all_plans(form, n, speed)
-        if msm_layout(form, plan, speed.multiprocessors).nbytes <= most_bytes
-    ]
-    return _fastest(form, fitting, speed) if fitting else None
+    timed = [(msm_cost(form, plan, speed).total_ms, plan) for plan in _all_plans(form, n, speed)]
+
+    def first(of: list[tuple[float, GpuPlan]]) -> tuple[float, GpuPlan] | None:
+        return next((one for one in of if _bytes(form, one[1], speed) <= most_bytes), None)
+
+    best = first(sorted(timed, key=lambda one: one[0]))
+    if best is None:
+        return None
+    alike = first([one for one in timed if one[0] <= _TOLERANCE * best[0]])
+    return alike[1] if alike else best[1]
 
 
 def least_msm_plan(form: Form, n: int, speed: Speed) -> GpuPlan:
     """The plan of least working memory."""
-    return min(
-        _all_plans(form, n, speed), key=lambda plan: msm_layout(form, plan, speed.multiprocessors).nbytes
-    )
+    plans = [plan for plan in _all_plans(form, n, speed) if plan.windows_a_pass == 1]
+    return min(plans, key=lambda plan: _bytes(form, plan, speed))
+
+
+def _bytes(form: Form, plan: GpuPlan, speed: Speed) -> int:
+    return msm_layout(form, plan, speed.multiprocessors).nbytes
 
 
 def _all_plans(form: Form, n: int, speed: Speed) -> Iterator[GpuPlan]:
-    """Every number of windows, in each number of passes."""
-    for windows in _EVERY_NUMBER:
+    """In any number of passes, by growing buckets from where these take hardly any memory."""
+    most = min(2 * best_windows(form, n, speed), MOST_WINDOWS)
+    for windows in range(most, LEAST_WINDOWS - 1, -1):
         for windows_a_pass in dict.fromkeys(-(-windows // passes) for passes in range(1, windows + 1)):
             plan = msm_plan(form, n, speed, windows=windows, windows_a_pass=windows_a_pass)
             if has_codes(plan):
                 yield plan
-
-
-def _fastest(form: Form, plans: list[GpuPlan], speed: Speed) -> GpuPlan:
-    """The first of those that take the least time or hardly more; plans come by growing buckets."""
-    costs = [msm_cost(form, plan, speed).total_ms for plan in plans]
-    return next(plan for plan, ms in zip(plans, costs, strict=True) if ms <= _TOLERANCE * min(costs))

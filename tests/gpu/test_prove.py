@@ -19,9 +19,10 @@ import cuzk
 from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, StageDone
+from cuzk.explain import explain
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, open_parameters
 from cuzk.groth16.points_on_card import PointsOfFile
-from cuzk.groth16.target_gpu import GpuTarget, release
+from cuzk.groth16.target_gpu import GpuTarget, _kept, release
 from cuzk.kernels.curve import G1
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
@@ -215,14 +216,33 @@ def test_memory_that_runs_out_midway_goes_back(
     assert prove(params) == UPSTREAM[C1]
 
 
+@pytest.mark.parametrize("vram_limit", [3 << 30, 6 << 30])
 def test_a_budget_that_holds_a_few_windows_at_a_time_gives_the_same_proof(
-    params: Path, monkeypatch: pytest.MonkeyPatch
+    params: Path, vram_limit: int
 ) -> None:
+    proof = cuzk.prove(
+        POREP / C1, params=params, device="cuda:0", vram_limit=vram_limit, insecure_rs=(13, 17)
+    ).proof
+    assert proof.hex() == UPSTREAM[C1]
+    target = _kept.target
+    assert target is not None and target._plan is not None
+    assert len(target._plan.of_section("h").msm.passes) > 1
+    assert target._device.memory.peak_bytes <= vram_limit - target._plan.facts.reserve_bytes
     release()
 
-    def small(name: str) -> CudaDevice:
-        return CudaDevice(name, memory_limit=6 << 30)
 
-    monkeypatch.setattr("cuzk.groth16.target_gpu.CudaDevice", small)
-    assert prove(params) == UPSTREAM[C1]
+def test_the_card_holds_what_its_plan_says_and_the_driver_no_more_than_the_reserve(params: Path) -> None:
+    release()
+    for _ in range(2):
+        assert prove(params) == UPSTREAM[C1]
+    target = _kept.target
+    assert target is not None and target._plan is not None
+    plan, memory = target._plan, target._device.memory
+    assert memory.peak_bytes == memory.used_bytes == plan.bytes_in("proving")
+    free, _ = memory.free_and_total()
+    beside = plan.facts.free_bytes - free - memory.used_bytes
+    print(f"beside arrays the driver took {beside >> 20} MiB of {plan.facts.reserve_bytes >> 20} reserved")
+    assert beside <= plan.facts.reserve_bytes
+    explanation = explain(shape_of(2048), device="cuda:0")
+    assert explanation.card is not None and explanation.card.sections == plan.sections
     release()

@@ -15,6 +15,7 @@ from cuzk.errors import DeviceError, UsageError
 from cuzk.kernels.device import cuda_driver
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda_card import Card, all_cards, check_driver, find_card, names_a_card
+from cuzk.units import format_size
 
 _LANES = {"auto": None, "cpu": None, "cpu:ifma": 8, "cpu:scalar": 1}
 
@@ -45,6 +46,16 @@ def choose(name: str, threads: int | None = None) -> Choice:
     except DeviceError as error:
         return Choice(host=host, why=f"no GPU is used, {error.what}: computing on {host.name}")
     return Choice(host=host, card=card, why=f"computing on {card.label}, {card.name}")
+
+
+def require_gpu_for_limit(choice: Choice, vram_limit: int | None) -> None:
+    """Raises UsageError when a GPU's memory is to be limited where none is used."""
+    if vram_limit is not None and choice.card is None:
+        raise UsageError(
+            f"{format_size(vram_limit)} of a GPU's memory mean nothing to {choice.host.name}",
+            where="--vram-limit",
+            next="leave it out, or name a GPU: --device cuda:0",
+        )
 
 
 def choose_host(name: str, threads: int | None = None) -> CpuDevice:

@@ -1,0 +1,197 @@
+"""What a proof would take here, and how it would be computed, before anything is: for --explain and --plan.
+
+Only the circuit is needed, neither parameters nor a sector's data. A card is opened to ask for its free
+memory and closed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.porep import porep_circuit
+from cuzk.errors import ResourceError
+from cuzk.groth16.card_plan import PHASES, CardFacts, CardPlan
+from cuzk.groth16.memory_plan import MemoryPlan, available_memory
+from cuzk.groth16.qap import full_counts, point_counts
+from cuzk.groth16.synthesis_plan import synthesis_layout
+from cuzk.kernels.card_speed import Speed, pace, throughput
+from cuzk.kernels.device.choose import Choice, choose, require_gpu_for_limit
+from cuzk.kernels.device.cuda_card import Card
+from cuzk.kernels.sum_plan import COSTS, LIST_NS, SCAN_NS, SORT_NS, STAGED_SORT_NS
+from cuzk.sector.shape import SectorShape, all_shapes
+
+Section = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The plans of a proof of one sector size.
+
+    device           as a user would give it
+    available_bytes  memory of the host that the process may take
+    card             None where the CPU computes all
+    """
+
+    sector_size: str
+    device: str
+    host: MemoryPlan
+    available_bytes: int
+    card: CardPlan | None
+
+    def refusal(self) -> ResourceError | None:
+        """Why a proof would not begin; None if it would."""
+        try:
+            self.host.require(self.available_bytes)
+            if self.card is not None:
+                self.card.require(self.device)
+        except ResourceError as error:
+            return error
+        return None
+
+    def facts(self) -> dict[str, Section]:
+        """By heading: names that end in _bytes or _ms say their unit."""
+        refusal = self.refusal()
+        host = self.host
+        facts: dict[str, Section] = {
+            "plan": {
+                "sector_size": self.sector_size,
+                "device": self.device,
+                "fits": refusal is None,
+                "verdict": "fits" if refusal is None else refusal.what,
+            },
+            "memory of the host": {
+                "process_bytes": host.process,
+                "witness_bytes": host.witness,
+                "transforms_bytes": host.transforms,
+                "sums_bytes": host.sums,
+                "peak_bytes": host.peak,
+                "available_bytes": self.available_bytes,
+            },
+        }
+        if self.card is not None:
+            facts["memory of the GPU"] = {
+                **{f"{phase}_bytes": self.card.bytes_in(phase) for phase in PHASES},
+                "peak_bytes": self.card.peak_bytes,
+                "budget_bytes": self.card.budget_bytes,
+                "reserve_bytes": self.card.facts.reserve_bytes,
+                "free_bytes": self.card.facts.free_bytes,
+            }
+            facts["costs on this GPU"] = _costs(self.card.facts)
+            facts["expected"] = {
+                "transforms_ms": _rounded(self.card.transforms_ms),
+                "sums_ms": _rounded(self.card.expected_ms - self.card.transforms_ms),
+                "both_ms": _rounded(self.card.expected_ms),
+            }
+        return facts
+
+    def summary(self) -> Section:
+        """The same in one line."""
+        refusal = self.refusal()
+        card = (
+            {}
+            if self.card is None
+            else {
+                "on the GPU_bytes": self.card.peak_bytes,
+                "of_bytes": self.card.budget_bytes,
+                "ms": _rounded(self.card.expected_ms),
+            }
+        )
+        return {
+            "sector": self.sector_size,
+            "device": self.device,
+            **card,
+            "on the host_bytes": self.host.peak,
+            "available_bytes": self.available_bytes,
+            "verdict": "fits" if refusal is None else "does not fit",
+        }
+
+    def memory_rows(self) -> list[Section]:
+        """Each part of the GPU's memory and when it is held."""
+        parts = () if self.card is None else self.card.parts
+        return [
+            {"memory of the GPU": part.name, "held_bytes": part.nbytes, "while": ", ".join(part.phases)}
+            for part in parts
+        ]
+
+    def sum_rows(self) -> list[Section]:
+        """Each sum of points: where the points are, how it is cut, what it is expected to take."""
+        return [] if self.card is None else list(_sum_rows(self.card))
+
+
+def _sum_rows(plan: CardPlan) -> Iterator[Section]:
+    for section in plan.sections:
+        kinds = ["bits"] * (section.selected is not None) + ["full"]
+        for kind, cost in zip(kinds, section.costs(plan.facts), strict=True):
+            is_msm = kind == "full"
+            yield {
+                "sum": section.section,
+                "scalars": kind,
+                "points": section.full if is_msm else section.points,
+                "on the GPU": f"{section.slice_points} at a time" if section.slice_points else "resident",
+                "windows": section.msm.windows if is_msm else "",
+                "bits": section.msm.c if is_msm else 1,
+                "a pass": section.msm.windows_a_pass if is_msm else "",
+                "rounds": cost.rounds * section.slices,
+                "additions": cost.additions * section.slices,
+                "ms": _rounded(cost.total_ms * section.slices),
+            }
+
+
+def _costs(speed: Speed) -> Section:
+    """What plans are chosen by, measured on one card and scaled to this one."""
+    throughput_here, pace_here = throughput(speed), pace(speed)
+    costs: Section = {"throughput": f"{throughput_here:.2f} of the H200 that was measured"}
+    for degree, group in COSTS.items():
+        anywhere, in_order = group.random_ns / throughput_here, group.in_order_ns / throughput_here
+        costs[f"addition in G{degree}"] = f"{anywhere:.3f} ns of any points, {in_order:.3f} ns of neighbours"
+        costs[f"round in G{degree}"] = f"{1000 * group.round_ms / pace_here:.0f} us"
+    digit, staged, listed, scanned = (
+        f"{cost / throughput_here:.3f} ns" for cost in (SORT_NS, STAGED_SORT_NS, LIST_NS, SCAN_NS)
+    )
+    costs["digit"] = f"{digit} to sort, {staged} where there are many; {listed} in lists"
+    costs["bucket"] = f"{scanned} to scan"
+    return costs
+
+
+def _rounded(ms: float) -> float:
+    return round(ms, 2)
+
+
+def explain(
+    shape: SectorShape, *, device: str = "auto", threads: int | None = None, vram_limit: int | None = None
+) -> Explanation:
+    """The plans for a sector of that shape. Raises DeviceError for a device that cannot be had."""
+    return explained(shape, choose(device, threads), vram_limit)
+
+
+def explain_all(
+    *, device: str = "auto", threads: int | None = None, vram_limit: int | None = None
+) -> list[Explanation]:
+    """Those of every sector size that networks use."""
+    choice = choose(device, threads)
+    return [explained(shape, choice, vram_limit) for shape in all_shapes() if shape.published]
+
+
+def explained(shape: SectorShape, choice: Choice, vram_limit: int | None) -> Explanation:
+    """The same where the device was chosen."""
+    circuit = porep_circuit(shape)
+    counts, available = point_counts(circuit), available_memory()
+    if choice.card is None:
+        require_gpu_for_limit(choice, vram_limit)
+        host = MemoryPlan.of(choice.host, counts)
+        name, card = choice.host.name, None
+    else:
+        host = MemoryPlan.beside_a_gpu(counts)
+        name, card = choice.card.label, _card_plan(choice.card, circuit, vram_limit)
+    return Explanation(sector_size=shape.name, device=name, host=host, available_bytes=available, card=card)
+
+
+def _card_plan(card: Card, circuit: Circuit, vram_limit: int | None) -> CardPlan:
+    from cuzk.kernels.device.cuda import CudaDevice
+
+    with CudaDevice(card.uuid, memory_limit=vram_limit) as opened:
+        facts = CardFacts.of(card, opened.free_memory())
+    return CardPlan.of(facts, point_counts(circuit), full_counts(circuit), synthesis_layout(circuit).nbytes)

@@ -1,0 +1,130 @@
+"""Plans of a card's memory, for invented cards: what fits, what is cut, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuzk.errors import ResourceError
+from cuzk.groth16.card_plan import PHASES, CardFacts, CardPlan, Part
+from cuzk.groth16.parameters import SECTIONS, PointCounts
+from cuzk.groth16.qap import FullCounts
+from cuzk.kernels.field_type import FQ_GPU
+from cuzk.kernels.sum_plan import msm_cost
+from cuzk.kernels.sum_schedule import msm_layout
+
+GIB = 1 << 30
+SMALL = PointCounts(ic=40, h=4_194_303, l=2_685_673, a=2_674_948, b=685_522)  # of 2 KiB
+SMALL_FULL = FullCounts(l=43_806, a=43_000, b=30_000)
+LARGE = PointCounts(ic=328, h=134_217_727, l=130_169_893, a=129_753_620, b=33_112_282)  # of 32 GiB
+LARGE_FULL = FullCounts(l=1_699_102, a=1_500_000, b=1_500_000)
+SYNTHESIS = 64 << 20
+
+
+def card(free_gib: float, multiprocessors: int = 132) -> CardFacts:
+    return CardFacts(
+        multiprocessors=multiprocessors,
+        clock_mhz=1980,
+        threads_per_multiprocessor=2048,
+        free_bytes=int(free_gib * GIB),
+    )
+
+
+def small(free_gib: float) -> CardPlan:
+    return CardPlan.of(card(free_gib), SMALL, SMALL_FULL, SYNTHESIS)
+
+
+def large(free_gib: float) -> CardPlan:
+    return CardPlan.of(card(free_gib), LARGE, LARGE_FULL, SYNTHESIS, can_stream=True)
+
+
+@pytest.mark.parametrize("free_gib", [3, 4, 6, 8, 12, 16, 24, 80, 140])
+def test_a_plan_that_fits_keeps_to_its_budget_and_one_that_does_not_says_so(free_gib: float) -> None:
+    plan = small(free_gib)
+    assert plan.budget_bytes + plan.facts.reserve_bytes == plan.facts.free_bytes
+    for phase in PHASES:
+        assert plan.bytes_in(phase) == sum(part.nbytes for part in plan.parts if phase in part.phases)
+    if plan.fits:
+        assert plan.peak_bytes <= plan.budget_bytes
+        plan.require("cuda:0")
+    else:
+        with pytest.raises(ResourceError, match="of the GPU's memory") as raised:
+            plan.require("cuda:0")
+        assert raised.value.where is not None and raised.value.where.startswith("cuda:0, the plan: points")
+        for part in plan.parts:
+            assert part.name in raised.value.where
+
+
+def test_points_and_vectors_take_what_their_coordinates_and_rows_take() -> None:
+    held = {part.name: part.nbytes for part in large(140).parts}
+    for name, _ in SECTIONS:
+        assert held[f"points of {name}"] == LARGE.of(name) * (192 if name == "b_g2" else 96)
+    assert held["rows of A and B"] == 2 * 32 * (1 << 27)
+
+
+def test_more_memory_never_makes_a_slower_plan() -> None:
+    for plan_of, sizes in ((small, (3, 4, 5, 6, 8, 12, 16)), (large, (70, 80, 100, 120, 140))):
+        times = [plan.expected_ms for plan in map(plan_of, sizes) if plan.fits]
+        assert len(times) >= 4
+        for faster, slower in zip(times[1:], times, strict=False):
+            assert faster <= 1.02 * slower  # sums that differ by a hundredth count as equal
+
+
+def test_a_little_memory_less_than_all_windows_take_means_passes_not_refusal() -> None:
+    roomy = small(140)
+    assert len(roomy.of_section("h").msm.passes) == 1
+    tight = small((roomy.peak_bytes + roomy.facts.reserve_bytes - 1) / GIB)
+    assert tight.fits and len(tight.of_section("h").msm.passes) > 1
+    exact = small((roomy.peak_bytes + roomy.facts.reserve_bytes) / GIB)
+    assert exact.of_section("h") == roomy.of_section("h")
+
+
+def test_sections_are_streamed_only_where_they_must_and_h_first() -> None:
+    assert [section.slice_points for section in large(140).sections] == [None] * 5
+    streamed = [
+        {section.section for section in large(size).sections if section.slice_points}
+        for size in (80, 64, 48, 24, 16)
+    ]
+    assert streamed[0] == set() and streamed[1] == {"h"}
+    for fewer, more in zip(streamed, streamed[1:], strict=False):
+        assert fewer <= more
+    assert len(streamed[-1]) == 5 and large(16).fits
+
+
+def test_without_streaming_a_card_that_is_too_small_is_refused() -> None:
+    plan = CardPlan.of(card(32), LARGE, LARGE_FULL, SYNTHESIS)
+    assert not plan.fits
+    with pytest.raises(ResourceError, match=r"31\.6 GiB can be used"):
+        plan.require("cuda:0")
+
+
+def test_a_streamed_section_holds_two_slices_and_all_of_its_points_pass() -> None:
+    plan = large(48)
+    held = {part.name: part.nbytes for part in plan.parts}
+    for section in plan.sections:
+        if section.slice_points:
+            size = 192 if section.section == "b_g2" else 96
+            assert held[f"points of {section.section}"] == 2 * section.slice_points * size
+            assert section.slices * section.slice_points >= section.points
+            assert (section.slices - 1) * section.slice_points < section.points
+
+
+def test_the_sum_over_h_is_as_the_cost_model_and_its_layout_have_it() -> None:
+    plan = small(140)
+    h = plan.of_section("h")
+    [cost] = h.costs(plan.facts)
+    assert cost == msm_cost(FQ_GPU, h.msm, plan.facts)
+    assert h.msm.n == SMALL.h
+    workspace = msm_layout(FQ_GPU, h.msm, plan.facts.multiprocessors).nbytes
+    assert Part(name="working memory", nbytes=workspace) in plan.parts  # the other sums need less
+
+
+def test_sums_and_the_third_vector_of_a_quotient_share_the_largest_of_their_memories() -> None:
+    plan = small(140)
+    for section in plan.sections:
+        assert plan.workspace_bytes >= section.workspace_bytes(plan.facts.multiprocessors)
+    assert plan.workspace_bytes >= 32 << plan.domain_log2
+
+
+def test_a_card_with_less_than_the_reserve_has_no_budget() -> None:
+    plan = small(0.1)
+    assert plan.budget_bytes == 0 and not plan.fits

@@ -1,0 +1,133 @@
+"""Plans of proofs as --explain and --plan show them, on invented cards and on the CPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import cuzk
+from cuzk import cli, explain
+from cuzk.circuit.porep import porep_circuit
+from cuzk.errors import ResourceError, UsageError
+from cuzk.explain import Explanation, explained
+from cuzk.groth16.qap import full_counts, point_counts
+from cuzk.kernels.device import cuda
+from cuzk.kernels.device.choose import Choice
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_card import describe
+from cuzk.sector.shape import shape_of
+from tests.kernels.fake_cuda import FakeDriver, card
+
+GIB = 1 << 30
+C1 = Path(__file__).parent / "vectors" / "porep" / "2k-random.json"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, arguments)
+
+
+def on_a_card(
+    monkeypatch: pytest.MonkeyPatch, *, limit: int | None = None, taken: int = 0, **changes: Any
+) -> Explanation:
+    """Of a 2 KiB sector; the card is given back."""
+    facts = {"memory_bytes": 140 * GIB, "MULTIPROCESSOR_COUNT": 132, **changes}
+    driver = FakeDriver(card(**facts), taken=taken)
+    monkeypatch.setattr(cuda, "CudaDevice", lambda name, **given: CudaDevice(name, api=driver, **given))
+    choice = Choice(host=CpuDevice(threads=2), card=describe(driver, 0))
+    explanation = explained(shape_of(2048), choice, limit)
+    assert driver.held == {}
+    return explanation
+
+
+def test_a_card_is_explained_part_by_part_and_sum_by_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    explanation = on_a_card(monkeypatch, taken=GIB)
+    assert explanation.refusal() is None and explanation.device == "cuda:0"
+    facts = explanation.facts()
+    assert facts["plan"]["verdict"] == "fits"
+    memory = facts["memory of the GPU"]
+    assert memory["free_bytes"] == 139 * GIB == memory["budget_bytes"] + memory["reserve_bytes"]
+    parts = explanation.memory_rows()
+    assert sum(part["held_bytes"] for part in parts if "proving" in part["while"]) == memory["proving_bytes"]
+    assert memory["peak_bytes"] == max(memory["proving_bytes"], memory["checking_bytes"])
+    sums = explanation.sum_rows()
+    assert [(row["sum"], row["scalars"]) for row in sums] == [
+        ("h", "full"),
+        *((name, kind) for name in ("l", "a", "b_g1", "b_g2") for kind in ("bits", "full")),
+    ]
+    circuit = porep_circuit(shape_of(2048))
+    counts, full = point_counts(circuit), full_counts(circuit)
+    for row in sums:
+        name, is_msm = row["sum"], row["scalars"] == "full" and row["sum"] != "h"
+        assert row["points"] == (full.of(name) if is_msm else counts.of(name))
+        assert row["on the GPU"] == "resident" and row["ms"] > 0
+    assert "0.290 ns of any points" in facts["costs on this GPU"]["addition in G1"]
+    json.dumps([facts, parts, sums])
+
+
+def test_a_slower_card_is_expected_to_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast, slow = on_a_card(monkeypatch), on_a_card(monkeypatch, MULTIPROCESSOR_COUNT=33)
+    assert slow.facts()["expected"]["both_ms"] > 2 * fast.facts()["expected"]["both_ms"]
+    assert "0.25 of the H200" in slow.facts()["costs on this GPU"]["throughput"]
+
+
+def test_a_limit_makes_passes_and_a_smaller_one_is_refused_with_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = on_a_card(monkeypatch, limit=3 * GIB).card
+    assert plan is not None and plan.fits and len(plan.of_section("h").msm.passes) > 1
+    assert plan.peak_bytes + plan.facts.reserve_bytes <= 3 * GIB
+    refused = on_a_card(monkeypatch, limit=GIB)
+    assert refused.facts()["plan"]["fits"] is False and refused.summary()["verdict"] == "does not fit"
+    error = refused.refusal()
+    assert isinstance(error, ResourceError) and "points of h 384 MiB" in str(error.where)
+
+
+def test_a_limit_of_a_gpu_is_refused_where_none_is_used() -> None:
+    choice = Choice(host=CpuDevice(threads=1))
+    with pytest.raises(UsageError, match="mean nothing to cpu"):
+        explained(shape_of(2048), choice, GIB)
+    with pytest.raises(UsageError, match="mean nothing to cpu"):
+        cuzk.prove(C1, device="cpu", vram_limit=GIB)
+
+
+def test_explain_shows_the_plan_and_proves_nothing(own_home: Path) -> None:
+    result = run("prove", str(C1), "--explain", "--device", "cpu")
+    assert result.exit_code == 0 and "verdict:" in result.stdout and "Proof Result" not in result.stdout
+    facts = json.loads(run("prove", str(C1), "--explain", "--device", "cpu", "--json").stdout)
+    assert facts["plan"]["sector_size"] == "2KiB" and facts["sums"] == facts["parts"] == []
+    host = facts["memory of the host"]
+    assert host["peak_bytes"] == host["process_bytes"] + host["witness_bytes"] + max(
+        host["transforms_bytes"], host["sums_bytes"]
+    )
+
+
+def test_a_plan_that_does_not_fit_is_shown_and_ends_with_1(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explain, "available_memory", lambda: 1 << 20)
+    result = run("doctor", "--plan", "--sector-size", "2KiB", "--device", "cpu")
+    assert result.exit_code == 1
+    assert "available:  1 MiB" in result.stdout and "1 MiB are available" in result.stderr
+    answer = run("doctor", "--plan", "--sector-size", "2KiB", "--device", "cpu", "--json")
+    assert answer.exit_code == 1 and json.loads(answer.stdout)["plan"]["fits"] is False
+
+
+def test_without_a_size_the_plan_has_a_line_for_each_that_networks_use(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = [shape_of(2048), shape_of(8 << 20)]  # larger circuits take seconds to build
+    monkeypatch.setattr(explain, "all_shapes", lambda: small)
+    rows = json.loads(run("doctor", "--plan", "--device", "cpu", "--json").stdout)
+    assert [row["sector"] for row in rows] == ["2KiB", "8MiB"]
+    table = run("doctor", "--plan", "--device", "cpu").stdout.splitlines()
+    assert table[0].split()[:2] == ["sector", "device"] and len(table) == 3
+
+
+def test_options_of_a_plan_without_a_plan_are_a_mistake_of_usage(own_home: Path) -> None:
+    result = run("doctor", "--vram-limit", "16GiB")
+    assert result.exit_code == 2 and "add --plan" in result.stderr
