@@ -15,13 +15,14 @@ from cuzk.circuit.builder import Circuit
 from cuzk.groth16.card_plan import form_of
 from cuzk.groth16.generate import key_of, multiples_of
 from cuzk.groth16.parameters import PointCounts, SectionName
+from cuzk.groth16.points_on_card import SectionReader
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors, ValuesAtTau
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.fixed_base_gpu import GpuFixedBase
-from cuzk.kernels.points_gpu import GpuPoints
+from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints
 
 _BATCH = 1 << 20
 """Points at a time: 15 launches of some 0.3 ms each, 0.5 GB of working memory in G2."""
@@ -56,22 +57,33 @@ class EphemeralParameters:
             key = key_of(g1, g2, values, trapdoors)
         return cls(key=key, counts=point_counts(circuit), host=host, values=values)
 
-    def on_card(self, device: CudaDevice, section: SectionName, order: tuple[int, int, int]) -> GpuPoints:
-        """The points of a section, in rows that are reversed by digits of `order` bits."""
+    def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
         assert self.values is not None, "they were let go"
-        form = form_of(section)
-        count, done = self.counts.of(section), 0
-        points = GpuPoints(device, form, count)
-        try:
-            with closing(GpuFixedBase(device, form, count, min(count, _BATCH))) as multiples:
-                for scalars in self.values.chunks(self.host, section, _BATCH):
-                    multiples.put(scalars, points, done, order)
-                    done += len(scalars)
-        except BaseException:
-            points.close()
-            raise
-        return points
+        multiples = GpuFixedBase(device, form_of(section), self.counts.of(section), min(largest, _BATCH))
+        return _Multiples(self.host, self.values, section, multiples)
 
     def let_go(self) -> None:
         """Free the host's memory, when all sections are on the card."""
         self.values = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Multiples:
+    """See `points_on_card.SectionReader`: the points are computed, each time again."""
+
+    host: CpuDevice
+    values: ValuesAtTau
+    section: SectionName
+    multiples: GpuFixedBase
+
+    def read(
+        self, first: int, count: int, points: GpuPoints, order: tuple[int, int, int] = NATURAL_ORDER
+    ) -> None:
+        done = 0
+        part = slice(first, first + count)
+        for scalars in self.values.chunks(self.host, self.section, self.multiples.most, part):
+            self.multiples.put(scalars, points, done, order)
+            done += len(scalars)
+
+    def close(self) -> None:
+        self.multiples.close()

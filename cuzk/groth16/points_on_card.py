@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,15 +11,40 @@ from cuzk.groth16.parameters import ParameterFile, Parameters, PointCounts, Sect
 from cuzk.groth16.target import bad_point
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.keeper import Closable
 from cuzk.kernels.points import BadPoint
-from cuzk.kernels.points_gpu import GpuPoints, decode_to_gpu
+from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, PointDecoder
+
+
+class SectionReader(Closable, Protocol):
+    """Brings points of one section to the card, any part of it at a time."""
+
+    def read(
+        self, first: int, count: int, points: GpuPoints, order: tuple[int, int, int] = NATURAL_ORDER
+    ) -> None:
+        """Rows of `points` := points first to first + count, reversed by digits of `order` bits."""
 
 
 class PointSource(Parameters, Protocol):
     """Parameters whose points can be had on a card."""
 
-    def on_card(self, device: CudaDevice, section: SectionName, order: tuple[int, int, int]) -> GpuPoints:
-        """The points of a section, in rows that are reversed by digits of `order` bits."""
+    def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
+        """For parts of at most `largest` points."""
+
+
+def on_card(
+    source: PointSource, device: CudaDevice, section: SectionName, order: tuple[int, int, int]
+) -> GpuPoints:
+    """All points of a section, in rows that are reversed by digits of `order` bits."""
+    count = source.counts.of(section)
+    points = GpuPoints(device, form_of(section), count)
+    try:
+        with closing(source.reader(device, section, count)) as reader:
+            reader.read(0, count, points, order)
+    except BaseException:
+        points.close()
+        raise
+    return points
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,9 +65,23 @@ class PointsOfFile:
     def counts(self) -> PointCounts:
         return self.file.counts
 
-    def on_card(self, device: CudaDevice, section: SectionName, order: tuple[int, int, int]) -> GpuPoints:
+    def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
+        return _FileReader(self.file, section, PointDecoder(device, form_of(section), largest))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FileReader:
+    file: ParameterFile
+    section: SectionName
+    decoder: PointDecoder
+
+    def read(
+        self, first: int, count: int, points: GpuPoints, order: tuple[int, int, int] = NATURAL_ORDER
+    ) -> None:
         """Raises ParameterError for the first point that is not on the curve."""
-        points = decode_to_gpu(device, form_of(section), getattr(self.file, section), order=order)
-        if isinstance(points, BadPoint):
-            raise bad_point(self.where, section, points)
-        return points
+        bad = self.decoder.decode(getattr(self.file, self.section)[first : first + count], points, order)
+        if bad is not None:
+            raise bad_point(self.file.where, self.section, BadPoint(first + bad.index, bad.reason))
+
+    def close(self) -> None:
+        self.decoder.close()

@@ -104,16 +104,15 @@ class ValuesAtTau:
             m=m, tau=tau, h_first=t * inverse_delta % FR.p, **ext, a=a[occurs_in_a], b=b[circuit.occurs(1)]
         )
 
-    def chunks(self, device: CpuDevice, section: SectionName, size: int) -> Iterator[Vector]:
-        """The scalars of a section in order, at most `size` at a time."""
-        if section == "h":
-            yield from self._h_chunks(device, size)
-            return
-        scalars = {"l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
-        for begin in range(0, len(scalars), size):
-            yield scalars[begin : begin + size]
+    def chunks(
+        self, device: CpuDevice, section: SectionName, size: int, part: slice = slice(None)
+    ) -> Iterator[Vector]:
+        """The scalars of a section, or of part of it, in order, at most `size` at a time."""
+        scalars = {"h": None, "l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
+        first, last, _ = part.indices(self.m - 1 if scalars is None else len(scalars))
+        for begin in range(first, last, size):
+            end = min(begin + size, last)
+            yield self._of_h(device, begin, end) if scalars is None else scalars[begin:end]
 
-    def _h_chunks(self, device: CpuDevice, size: int) -> Iterator[Vector]:
-        for begin in range(0, self.m - 1, size):
-            first = self.h_first * pow(self.tau, begin, FR.p) % FR.p
-            yield powers(device, first, self.tau, min(size, self.m - 1 - begin))
+    def _of_h(self, device: CpuDevice, begin: int, end: int) -> Vector:
+        return powers(device, self.h_first * pow(self.tau, begin, FR.p) % FR.p, self.tau, end - begin)

@@ -143,7 +143,7 @@ class GpuFixedBase:
 
     def __init__(self, device: CudaDevice, form: Form, count: int, most: int) -> None:
         self.device, self.form = device, form
-        self._most = most
+        self.most = most
         self.bits = best_window(count)
         self._windows = windows_of(self.bits)
         self._first_doubling = self._windows << self.bits
@@ -169,15 +169,15 @@ class GpuFixedBase:
         parts = Layout()
         for axis in "xy":
             parts.add(f"table_{axis}", (self._points, words))
-            parts.add(f"sums_{axis}", (self._most, words))
-        parts.add("scalars", (self._most, 4), np.uint64)
-        parts.add("pairs", max((self._windows - 1) * self._most, last_level), np.uint64)
+            parts.add(f"sums_{axis}", (self.most, words))
+        parts.add("scalars", (self.most, 4), np.uint64)
+        parts.add("pairs", max((self._windows - 1) * self.most, last_level), np.uint64)
         parts.add("sizes", self.bits + 1)  # of each level of the table; the last is that of a batch
         parts.add("bases", self.bits + 1)
         multiprocessors = self.device.card.multiprocessors
-        prefixes = prefix_rows(self._shape, multiprocessors, max(self._most, last_level))
+        prefixes = prefix_rows(self._shape, multiprocessors, max(self.most, last_level))
         parts.add("prefixes", (prefixes, words))
-        parts.add("encoded", (self._most, encoded_bytes(self.form)), np.uint8)
+        parts.add("encoded", (self.most, encoded_bytes(self.form)), np.uint8)
         parts.add("identities", 1)
         return parts
 
@@ -192,7 +192,7 @@ class GpuFixedBase:
 
     def _round(self, number: int) -> Launch:
         """Sum i += a row of the table, in place: a pair reads no other sum, and writes its own last."""
-        pairs = self._at["pairs"].rows(number * self._most, (number + 1) * self._most)
+        pairs = self._at["pairs"].rows(number * self.most, (number + 1) * self.most)
         return self._adder("sums", self._points, pairs, self.bits)
 
     def _fill_table(self) -> None:
@@ -255,14 +255,14 @@ class GpuFixedBase:
     def _add_up(self, scalars: NDArray[np.uint64]) -> None:
         """Submit the sums of all rows of the table that the scalars name."""
         count, at, device = len(scalars), self._at, self.device
-        assert count <= self._most, (count, self._most)
+        assert count <= self.most, (count, self.most)
         device.upload(np.ascontiguousarray(scalars), into=at["scalars"].rows(0, count))
         device.upload(np.array([count], np.uint32), into=at["sizes"].rows(self.bits, self.bits + 1))
         device.clear(at["identities"])
         self.mark("upload")
         device.launch(
             digit_pairs, -(-count // THREADS), THREADS,
-            at["scalars"], count, self._windows, self.bits, self._points, self._most, at["pairs"],
+            at["scalars"], count, self._windows, self.bits, self._points, self.most, at["pairs"],
         )  # fmt: skip
         self.mark("digits")
         for additions in self._rounds:

@@ -1,13 +1,16 @@
 """Encodings of points in parameter files to coordinates on the GPU, millions at a time, checked.
 
 Points on the device are two arrays, x and y: (n, words) uint32 each, Montgomery form, the identity (0, 0).
-The bytes of the file go to the card as they are, a chunk at a time; one thread decodes one point. A chunk is
-decoded while the next one is on its way, so that decoding takes as long as the copy.
+The bytes of the file go to the card as they are, a chunk at a time; one thread decodes one point. Chunks are
+decoded while others are on their way, so that decoding takes as long as the copy.
 Twin       `points`: the same encoding, checks and errors on the CPU.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -19,6 +22,9 @@ import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_memory import DeviceArray, PinnedArray
+from cuzk.kernels.device.cuda_stream import Stream
+from cuzk.kernels.device.keeper import Keeper
 from cuzk.kernels.field import is_below_p, is_zero, load, mask_bits, sqr, store, to_mont
 from cuzk.kernels.field_memory import load_encoded
 from cuzk.kernels.gpu_ops import atomic_max
@@ -28,7 +34,9 @@ from cuzk.kernels.sum_schedule import Form
 THREADS = 128
 CHUNK = 1 << 18
 """Points that lie encoded on the card at once: 25 MB of G1."""
+HOST_THREADS = 6
 NATURAL_ORDER = (32, 0, 0)
+Progress = Callable[[int, int], None]
 
 _U8, _U32 = pointer(types.uint8), pointer(types.uint32)
 
@@ -98,52 +106,120 @@ def gather_kernel(form: Form) -> CudaKernel:
     return gather_points
 
 
+class PointDecoder(Keeper):
+    """Sends encoded points to a card and decodes them there, chunk by chunk, on a few threads of the host.
+
+    One thread copies some 10 GB/s out of the page cache, the bus takes several times that.
+
+    largest  points of a section at most: small ones need no whole chunks
+    """
+
+    def __init__(self, device: CudaDevice, form: Form, largest: int) -> None:
+        super().__init__()
+        self._device, self._form = device, form
+        self._kernel = device.load(decode_kernel(form))
+        shape = (max(1, min(CHUNK, largest)), encoded_bytes(form))
+        try:
+            self._bad = self.keep(device.allocate(1, np.uint32))
+            self._lanes = [
+                (
+                    self.keep(device.pinned(shape, np.uint8)),
+                    self.keep(device.allocate(shape, np.uint8)),
+                    self.keep(device.new_stream()),
+                )
+                for _ in range(min(HOST_THREADS, -(-largest // CHUNK)) or 1)
+            ]
+        except BaseException:
+            self.close()
+            raise
+
+    def decode(
+        self,
+        encoded: np.ndarray[Any, Any],
+        points: GpuPoints,
+        order: tuple[int, int, int] = NATURAL_ORDER,
+        progress: Progress = lambda done, total: None,
+    ) -> BadPoint | None:
+        """Rows of `points` := the points, each checked to be on the curve; the first bad one.
+
+        encoded  (n, 96 or 192) uint8, on the host, n at most `largest`; complete on return
+        order    log2 of the digits in which the rows are reversed
+        """
+        count, device = len(encoded), self._device
+        assert encoded.shape[1] == encoded_bytes(self._form), encoded.shape
+        first_stream = self._lanes[0][2]  # the device's own may be busy with sums
+        device.clear(self._bad, stream=first_stream)
+        first_stream.synchronise()
+        firsts, done = iter(range(0, count, CHUNK)), 0
+        lock = threading.Lock()
+
+        def work(lane: tuple[PinnedArray, DeviceArray, Stream]) -> None:
+            nonlocal done
+            pinned, chunk, stream = lane
+            while True:
+                with lock:
+                    first = next(firsts, None)
+                if first is None:
+                    return
+                part = encoded[first : first + CHUNK]
+                np.copyto(pinned.array[: len(part)], part)
+                device.upload(pinned, into=chunk, stream=stream)
+                self._kernel.prepare(
+                    -(-len(part) // THREADS), THREADS,
+                    chunk, first, len(part), count, *order, points.x, points.y, self._bad,
+                ).run(stream)  # fmt: skip
+                stream.synchronise()
+                with lock:
+                    done += len(part)
+                    progress(done, count)
+
+        with ThreadPoolExecutor(len(self._lanes)) as pool:
+            for finished in [pool.submit(work, lane) for lane in self._lanes]:
+                finished.result()
+        from_end = int(device.download(self._bad, stream=first_stream)[0])
+        return BadPoint(count - from_end, reason_of(encoded[count - from_end])) if from_end else None
+
+
 def decode_to_gpu(
     device: CudaDevice,
     form: Form,
     encoded: np.ndarray[Any, Any],
     *,
     order: tuple[int, int, int] = NATURAL_ORDER,
+    progress: Progress = lambda done, total: None,
 ) -> GpuPoints | BadPoint:
-    """The encoded points on the card, each checked to be on the curve; or the first bad one.
-
-    encoded  (n, 96 or 192) uint8, on the host
-    order    log2 of the digits in which the rows are reversed
-    """
-    count = len(encoded)
-    assert encoded.shape[1] == encoded_bytes(form), encoded.shape
-    kernel = device.load(decode_kernel(form))
-    points = GpuPoints(device, form, count)
+    """The encoded points on the card, or the first bad one: see `PointDecoder`."""
+    points = GpuPoints(device, form, len(encoded))
     try:
-        with (
-            device.allocate((min(CHUNK, count), encoded_bytes(form)), np.uint8) as chunk,
-            device.allocate(1, np.uint32) as bad,
-        ):
-            device.clear(bad)
-            for first in range(0, count, CHUNK):
-                part = encoded[first : first + CHUNK]
-                device.upload(part, into=chunk.rows(0, len(part)))
-                blocks = -(-len(part) // THREADS)
-                kernel.prepare(
-                    blocks, THREADS, chunk, first, len(part), count, *order, points.x, points.y, bad
-                ).run(device.stream)
-            from_end = int(device.download(bad)[0])
+        with PointDecoder(device, form, len(encoded)) as decoder:
+            bad = decoder.decode(encoded, points, order, progress)
     except BaseException:
         points.close()
         raise
-    if from_end:
+    if bad is not None:
         points.close()
-        return BadPoint(count - from_end, reason_of(encoded[count - from_end]))
+        return bad
     return points
 
 
 def gathered(device: CudaDevice, points: GpuPoints, index: np.ndarray[Any, Any]) -> GpuPoints:
     """The points of these numbers, one after another; index (k,) uint32."""
     chosen = GpuPoints(device, points.form, len(index))
+    gather_into(device, points, index, chosen, 0)
+    return chosen
+
+
+def gather_into(
+    device: CudaDevice, points: GpuPoints, index: np.ndarray[Any, Any], chosen: GpuPoints, first: int
+) -> None:
+    """Rows first, first + 1, ... of `chosen` := the points of these numbers."""
+    count = len(index)
+    if not count:
+        return
+    x, y = (axis.rows(first, first + count) for axis in (chosen.x, chosen.y))
     with device.upload(index) as numbers:
         device.launch(
-            gather_kernel(points.form), -(-len(index) // THREADS), THREADS,
-            points.x, points.y, numbers, len(index), chosen.x, chosen.y,
+            gather_kernel(points.form), -(-count // THREADS), THREADS,
+            points.x, points.y, numbers, count, x, y,
         )  # fmt: skip
         device.stream.synchronise()
-    return chosen

@@ -8,7 +8,8 @@ from numba.core import types
 import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
-from cuzk.kernels.field import FR_GPU, load, store
+from cuzk.kernels.field import FR_GPU, load, store, zero
+from cuzk.kernels.points_gpu import row_of
 
 THREADS = 128
 MARKS_A_WORD = 32
@@ -38,3 +39,14 @@ def take_numbers(values, index, count, out):  # type: ignore[no-untyped-def]
     i = np.int64(cuda.blockIdx.x) * THREADS + cuda.threadIdx.x
     if i < count:
         store(FR_GPU, out, i, load(FR_GPU, values, index[i]))
+
+
+@cuda_jit(_U32, types.int64, types.int64, types.int64, types.int64, types.int64, types.int64, _U32,
+          launch_bounds=(THREADS,))  # fmt: skip
+def take_reversed(values, first, count, room, low, middle, high, out):  # type: ignore[no-untyped-def]
+    """out[i] = values[row_of(first + i)], i < count; 0 for count <= i < room."""
+    i = np.int64(cuda.blockIdx.x) * THREADS + cuda.threadIdx.x
+    if i < count:
+        store(FR_GPU, out, i, load(FR_GPU, values, row_of(first + i, low, middle, high)))
+    elif i < room:
+        store(FR_GPU, out, i, zero(FR_GPU))

@@ -1,0 +1,171 @@
+"""Sums over sections whose points do not stay on the card: slice by slice, one used, the next on its way.
+
+Place      two arrays of a slice: `incoming`, which a thread of its own fills, and `points`, which all sums
+           read; a copy within the card from one to the other takes a hundredth of the transfer
+Padding    the last slice is short: the scalars of the rest are zero, its points left over from before
+Full       of mostly-bits sections the few points that meet full scalars are collected once, in a pass of
+           their own, and stay
+Cost       a section's bytes over the bus, each proof; 47 GB for sectors of 32 GiB
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from cuzk.groth16.card_plan import SectionPlan
+from cuzk.groth16.points_on_card import PointSource
+from cuzk.groth16.synthesis_gpu import SectionScalars
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.device.keeper import Keeper
+from cuzk.kernels.msm_gpu import GpuMsm
+from cuzk.kernels.points_gpu import GpuPoints, gather_into
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
+from cuzk.kernels.selection_gpu import THREADS, take_reversed
+from cuzk.kernels.subset_sums_gpu import random_subset_sums
+from cuzk.kernels.sum_schedule import selected_plan
+from cuzk.kernels.xyzz import curve_of
+
+
+class PassingPoints(Keeper):
+    """A section's points, a slice of the plan at a time in `points`."""
+
+    def __init__(self, device: CudaDevice, source: PointSource, plan: SectionPlan) -> None:
+        super().__init__()
+        assert plan.slice_points is not None
+        self.device, self.plan = device, plan
+        self.at_once = min(plan.slice_points, plan.points)
+        try:
+            self._reader = self.keep(source.reader(device, plan.section, self.at_once))
+            self.points = self.keep(GpuPoints(device, plan.form, self.at_once))
+            self._incoming = self.keep(GpuPoints(device, plan.form, self.at_once))
+        except BaseException:
+            self.close()
+            raise
+
+    def slices(self) -> Iterator[tuple[int, int]]:
+        """(first, count) of each slice while its points are there; sums must be over at the next step."""
+        device = self.device
+        firsts = range(0, self.plan.points, self.at_once)
+        with ThreadPoolExecutor(1, "cuzk slices") as loader:
+            coming = loader.submit(self._read, firsts[0])
+            for number, first in enumerate(firsts):
+                count = coming.result()
+                device.copy(self._incoming.x, self.points.x)
+                device.copy(self._incoming.y, self.points.y)
+                device.stream.synchronise()
+                if number + 1 < len(firsts):
+                    coming = loader.submit(self._read, firsts[number + 1])
+                yield first, count
+
+    def _read(self, first: int) -> int:
+        count = min(self.at_once, self.plan.points - first)
+        self._reader.read(first, count, self._incoming)
+        return count
+
+    def subset_sums(self, workspace: DeviceArray) -> list[Any]:
+        """Sums of random subsets of every slice: `subset_sums_gpu.random_subset_sums`."""
+        sums = []
+        for _, count in self.slices():
+            plan = selected_plan(self.plan.form, count)
+            with GpuSelectedSum(
+                self.device, self.plan.form, self.points.x, self.points.y, plan, workspace
+            ) as selected:
+                sums += random_subset_sums(self.device, selected, count)
+        return sums
+
+
+class StreamedBits(Keeper):
+    """The sum over a section whose scalars are mostly bits; resident twin: `target_gpu.MostlyBits`."""
+
+    def __init__(
+        self, device: CudaDevice, source: PointSource, plan: SectionPlan, workspace: DeviceArray
+    ) -> None:
+        super().__init__()
+        assert plan.selected is not None
+        self._device, self._plan, self._workspace = device, plan, workspace
+        self._scalars: SectionScalars | None = None
+        self._full_index = np.empty(0, np.uint32)
+        self._full: GpuMsm | None = None
+        self._of_full = Keeper()
+        try:
+            self.passing = self.keep(PassingPoints(device, source, plan))
+            self._bits = self.keep(device.allocate(self.passing.at_once, np.uint8))
+            points = self.passing.points
+            self._selected = self.keep(
+                GpuSelectedSum(device, plan.form, points.x, points.y, plan.selected, workspace)
+            )
+            self.keep(self._of_full)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, scalars: SectionScalars) -> None:
+        """Nothing is submitted yet: slices need the host."""
+        self._scalars = scalars
+
+    def result(self) -> Any:
+        """The sum: affine, plain integers, None for the identity."""
+        assert self._scalars is not None, "begin comes first"
+        device, curve, scalars = self._device, curve_of(self._plan.form), self._scalars
+        total = None
+        over_full = self._over_full(scalars.full_index)
+        for first, count in self.passing.slices():
+            device.copy(scalars.bits.rows(first, first + count), self._bits.rows(0, count))
+            device.clear(self._bits.rows(count, self._bits.shape[0]))
+            total = curve.add(total, self._selected.run(self._bits))
+        return curve.add(total, over_full.run(scalars.full_scalars))
+
+    def _over_full(self, index: np.ndarray[Any, Any]) -> GpuMsm:
+        """The sum over the points of full scalars, which a pass over all points collects the first time."""
+        if self._full is not None and np.array_equal(index, self._full_index):
+            return self._full
+        self._of_full.close()
+        device, form, held = self._device, self._plan.form, self._of_full
+        chosen = held.keep(GpuPoints(device, form, len(index)))
+        for first, count in self.passing.slices():
+            low, high = (int(place) for place in np.searchsorted(index, [first, first + count]))
+            gather_into(device, self.passing.points, index[low:high] - np.uint32(first), chosen, low)
+        self._full = held.keep(GpuMsm(device, form, chosen.x, chosen.y, self._plan.msm, self._workspace))
+        self._full_index = index
+        return self._full
+
+
+class StreamedMsm(Keeper):
+    """The sum of h_i times point i of section h, whose coefficients lie in reversed digits."""
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        source: PointSource,
+        plan: SectionPlan,
+        order: tuple[int, int, int],
+        workspace: DeviceArray,
+    ) -> None:
+        super().__init__()
+        self._device, self._plan, self._order = device, plan, order
+        try:
+            self.passing = self.keep(PassingPoints(device, source, plan))
+            self._scalars = self.keep(device.allocate((self.passing.at_once, 4), np.uint64))
+            points = self.passing.points
+            self._msm = self.keep(GpuMsm(device, plan.form, points.x, points.y, plan.msm, workspace))
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, h: DeviceArray) -> Any:
+        """The sum: affine, plain integers, None for the identity; h (m, 4) or without its last row."""
+        device, curve, room = self._device, curve_of(self._plan.form), self.passing.at_once
+        values, scalars = (array.carve(8 * array.shape[0], np.uint32) for array in (h, self._scalars))
+        total = None
+        for first, count in self.passing.slices():
+            device.launch(
+                take_reversed, -(-room // THREADS), THREADS,
+                values, first, count, room, *self._order, scalars,
+            )  # fmt: skip
+            total = curve.add(total, self._msm.run(self._scalars))
+        return total
