@@ -38,6 +38,7 @@ from cuzk.kernels.sum_schedule import (
     Form,
     GpuPlan,
     SelectedPlan,
+    decoder_bytes,
     msm_layout,
     points_bytes,
     selected_layout,
@@ -127,8 +128,12 @@ class SectionPlan:
 
     @property
     def held_bytes(self) -> int:
-        """Of points, but those of full scalars."""
-        return points_bytes(self.form, 2 * self.slice_points if self.slice_points else self.points)
+        """Of points, but those of full scalars; of slices also their scalars or bits, and what comes in."""
+        if self.slice_points is None:
+            return points_bytes(self.form, self.points)
+        at_once = min(self.slice_points, self.points)
+        beside = at_once * (_SCALAR_BYTES if self.selected is None else 1)
+        return points_bytes(self.form, 2 * at_once) + beside + decoder_bytes(self.form, at_once)
 
     @property
     def full_bytes(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +24,9 @@ from cuzk.events import Progress
 from cuzk.groth16.card_plan import CardFacts, CardPlan, form_of
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
-from cuzk.groth16.points_on_card import PointsOfFile, PointSource
+from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
 from cuzk.groth16.qap import NO_FULL, FullCounts, full_counts
+from cuzk.groth16.streamed_gpu import PassingPoints, StreamedBits, StreamedMsm
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
 from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.groth16.target import Pending, group_point, require_subgroup
@@ -84,16 +85,46 @@ class MostlyBits(Keeper):
 
 
 class _Sums:
-    """All sums of a proof, one after another in one stream, so that they share their working memory."""
+    """All sums of a proof, one after another in one stream, so that they share their working memory.
 
-    def __init__(self, device: CudaDevice, plan: CardPlan, points: dict[SectionName, GpuPoints]) -> None:
+    points  of the resident sections
+    """
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        source: PointSource,
+        plan: CardPlan,
+        points: dict[SectionName, GpuPoints],
+        order: tuple[int, int, int],
+    ) -> None:
+        self._device, self._points = device, points
         self.workspace = workspace = device.allocate(plan.workspace_bytes, np.uint8)
-        h, over_h = points["h"], plan.of_section("h").msm
-        self.over_h = GpuMsm(device, FQ_GPU, h.x, h.y, over_h, workspace)
-        self.sections = {
-            section: MostlyBits(device, form_of(section), points[section], workspace)
-            for section, _ in SECTIONS[1:]
-        }
+        self._streamed: dict[SectionName, PassingPoints] = {}
+        self.over_h: GpuMsm | StreamedMsm
+        self.sections: dict[SectionName, MostlyBits | StreamedBits] = {}
+        of_h = plan.of_section("h")
+        if "h" in points:
+            self.over_h = GpuMsm(device, FQ_GPU, points["h"].x, points["h"].y, of_h.msm, workspace)
+        else:
+            self.over_h = StreamedMsm(device, source, of_h, order, workspace)
+            self._streamed["h"] = self.over_h.passing
+        for section, _ in SECTIONS[1:]:
+            if section in points:
+                held = MostlyBits(device, form_of(section), points[section], workspace)
+                self.sections[section] = held
+            else:
+                passing = StreamedBits(device, source, plan.of_section(section), workspace)
+                self.sections[section] = passing
+                self._streamed[section] = passing.passing
+
+    def of_random_subsets(self, section: SectionName) -> list[Any]:
+        """Sums of a section's points that show whether all are of order r."""
+        if section in self._streamed:
+            return self._streamed[section].subset_sums(self.workspace)
+        points = self._points[section]
+        with over_bits(self._device, points, self.workspace) as selected:
+            return random_subset_sums(self._device, selected, points.count)
 
 
 def over_bits(device: CudaDevice, points: GpuPoints, workspace: DeviceArray) -> GpuSelectedSum:
@@ -126,7 +157,7 @@ class GpuTarget:
         self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
         self._loaded: Future[None] = Future()
         self._loader: threading.Thread | None = None
-        self._plan: CardPlan | None = None
+        self._planned: Future[CardPlan] = Future()
         self._sums: _Sums | None = None
         self._synthesis: DeviceSynthesis | None = None
 
@@ -135,18 +166,23 @@ class GpuTarget:
             MemoryPlan.beside_a_gpu(self._counts).require(available_memory())
 
     def prepare(self) -> None:
-        """Open the card and load the points, in a thread: the host goes on with circuit and witness."""
+        """Open the card in a thread; it loads the points as soon as `opened` has made the plan."""
         if self._loader is None:
             self._loader = threading.Thread(target=self._open_and_load, name="cuzk loader")
             self._loader.start()
 
     def opened(self, circuit: Circuit) -> None:
-        if self._plan is None:
+        if self._planned.done():
+            return
+        try:
             facts, nbytes = self._opened.result()[1], synthesis_layout(circuit).nbytes
-            self._plan = self._required(facts, full_counts(circuit), nbytes)
+            self._planned.set_result(self._required(facts, full_counts(circuit), nbytes))
+        except BaseException as error:  # who waits for the points must not wait for ever
+            self._planned.set_exception(error)
+            raise
 
     def _required(self, facts: CardFacts, full: FullCounts, synthesis_bytes: int) -> CardPlan:
-        plan = CardPlan.of(facts, self._counts, full, synthesis_bytes)
+        plan = CardPlan.of(facts, self._counts, full, synthesis_bytes, can_stream=True)
         plan.require(self.name)
         return plan
 
@@ -158,7 +194,7 @@ class GpuTarget:
         """What goes wrong is raised again where the result is needed."""
         try:
             self._opened.set_result(self._opened_device())
-            self._load()
+            self._load(self._planned.result())
             self._loaded.set_result(None)
         except BaseException as error:
             for future in (self._opened, self._loaded):
@@ -176,36 +212,33 @@ class GpuTarget:
             raise
         return device, facts
 
-    def _load(self) -> None:
+    def _load(self, plan: CardPlan) -> None:
+        """The points of resident sections; room for the rows."""
         device, m = self._device, self._counts.h + 1
         self._transforms = NttPlan(device, self._counts.domain_log2)
         self._held: dict[SectionName, GpuPoints] = {}
         for section, _ in SECTIONS:
-            order = digits_of(self._transforms) if section == "h" else NATURAL_ORDER
-            self._held[section] = self._points.on_card(device, section, order)
+            if plan.of_section(section).slice_points is None:
+                order = digits_of(self._transforms) if section == "h" else NATURAL_ORDER
+                self._held[section] = on_card(self._points, device, section, order)
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
     def loaded(self) -> None:
         """Wait until the points are on the card. Raises what went wrong with them."""
-        self.prepare()
+        assert self._planned.done(), "opened comes first"
         self._loaded.result()
 
     def _ready_sums(self) -> _Sums:
         """When the points are on the card and, the first time, checked. Raises what went wrong with them."""
         self.loaded()
         if self._sums is None:
-            assert self._plan is not None, "opened comes first"
-            self._sums = _Sums(self._device, self._plan, self._held)
+            self._sums = _Sums(
+                self._device, self._points, self._planned.result(), self._held, digits_of(self._transforms)
+            )
         for section in sorted(self._unchecked):
-            self._require_subgroup(section, self._sums.workspace)
+            require_subgroup(self._points.where, section, self._sums.of_random_subsets(section))
             self._unchecked.discard(section)
         return self._sums
-
-    def _require_subgroup(self, section: SectionName, workspace: DeviceArray) -> None:
-        device, points = self._device, self._held[section]
-        with over_bits(device, points, workspace) as selected:
-            sums = random_subset_sums(device, selected, points.count)
-        require_subgroup(self._points.where, section, sums)
 
     def assign(self, circuit: Circuit, free: FreeValues) -> DeviceSynthesis:
         """Beside the loading of points, if they are on their way. Tables of a circuit stay on the card."""
@@ -254,6 +287,8 @@ class GpuTarget:
     def close(self) -> None:
         """Give back the card and all that is on it."""
         if self._loader is not None:
+            if not self._planned.done():
+                self._planned.set_exception(CancelledError("closed before there was a plan"))
             self._loader.join()
             if self._opened.exception() is None:
                 self._device.close()

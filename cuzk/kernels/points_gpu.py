@@ -29,12 +29,9 @@ from cuzk.kernels.field import is_below_p, is_zero, load, mask_bits, sqr, store,
 from cuzk.kernels.field_memory import load_encoded
 from cuzk.kernels.gpu_ops import atomic_max
 from cuzk.kernels.points import BadPoint, curve_b, encoded_bytes, reason_of
-from cuzk.kernels.sum_schedule import Form
+from cuzk.kernels.sum_schedule import DECODED_AT_ONCE, Form, decoding_lanes
 
 THREADS = 128
-CHUNK = 1 << 18
-"""Points that lie encoded on the card at once: 25 MB of G1."""
-HOST_THREADS = 6
 NATURAL_ORDER = (32, 0, 0)
 Progress = Callable[[int, int], None]
 
@@ -118,7 +115,7 @@ class PointDecoder(Keeper):
         super().__init__()
         self._device, self._form = device, form
         self._kernel = device.load(decode_kernel(form))
-        shape = (max(1, min(CHUNK, largest)), encoded_bytes(form))
+        shape = (max(1, min(DECODED_AT_ONCE, largest)), encoded_bytes(form))
         try:
             self._bad = self.keep(device.allocate(1, np.uint32))
             self._lanes = [
@@ -127,7 +124,7 @@ class PointDecoder(Keeper):
                     self.keep(device.allocate(shape, np.uint8)),
                     self.keep(device.new_stream()),
                 )
-                for _ in range(min(HOST_THREADS, -(-largest // CHUNK)) or 1)
+                for _ in range(decoding_lanes(largest))
             ]
         except BaseException:
             self.close()
@@ -150,7 +147,7 @@ class PointDecoder(Keeper):
         first_stream = self._lanes[0][2]  # the device's own may be busy with sums
         device.clear(self._bad, stream=first_stream)
         first_stream.synchronise()
-        firsts, done = iter(range(0, count, CHUNK)), 0
+        firsts, done = iter(range(0, count, DECODED_AT_ONCE)), 0
         lock = threading.Lock()
 
         def work(lane: tuple[PinnedArray, DeviceArray, Stream]) -> None:
@@ -161,7 +158,7 @@ class PointDecoder(Keeper):
                     first = next(firsts, None)
                 if first is None:
                     return
-                part = encoded[first : first + CHUNK]
+                part = encoded[first : first + DECODED_AT_ONCE]
                 np.copyto(pinned.array[: len(part)], part)
                 device.upload(pinned, into=chunk, stream=stream)
                 self._kernel.prepare(

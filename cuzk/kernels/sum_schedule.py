@@ -28,12 +28,24 @@ STATE_WORDS = 3  # of a sum over bits
 FIRST_BITS = 7
 MAX_BIN_BITS = 14
 MAX_BIN_BUCKETS = 1024
+DECODED_AT_ONCE, DECODING_THREADS = 1 << 16, 6  # 6 MB of G1, of each thread of the host
 LEAST_DIGITS = 1 << 19  # a window; below, the simple sort takes no longer: bench/gpu_msm.py
 
 
 def points_bytes(form: Form, count: int) -> int:
     """Memory of the card that so many points take."""
     return 2 * count * form.words * 4
+
+
+def decoder_bytes(form: Form, largest: int) -> int:
+    """Memory of the card beside the points while encodings come in, of at most `largest` points at a time."""
+    chunks = min(DECODED_AT_ONCE, largest) * decoding_lanes(largest)
+    return points_bytes(form, chunks) + 4  # and where the first bad one stands
+
+
+def decoding_lanes(largest: int) -> int:
+    """How many threads of the host send encodings."""
+    return max(1, min(DECODING_THREADS, -(-largest // DECODED_AT_ONCE)))
 
 
 @dataclass(frozen=True, slots=True)

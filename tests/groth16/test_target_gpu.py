@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ParameterError, ResourceError
-from cuzk.groth16 import target_gpu
-from cuzk.groth16.card_plan import PHASES
+from cuzk.groth16 import streamed_gpu, target_gpu
+from cuzk.groth16.card_plan import PHASES, CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
-from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.parameters import SectionName, open_parameters
 from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import Randomizers, begin_sums, prove
 from cuzk.groth16.qap import domain_log2
@@ -42,6 +42,7 @@ from cuzk.kernels.ntt import quotient
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
 from cuzk.kernels.proof_kernels_gpu import proof_kernels
+from cuzk.kernels.selection_gpu import take_reversed
 from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
 from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
@@ -50,6 +51,7 @@ from tests.toy_circuit import toy_values
 
 P, RADIX = FQ.p, 1 << 384
 WORD_BYTES, COORDINATE = 4, 48
+_INDEX_BYTES = 1 << 12  # of points to be collected, for a moment
 
 
 def memory(address: int, count: int, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
@@ -89,6 +91,15 @@ def gather(degree: int) -> Callable[..., None]:
     return effect
 
 
+def reversed_scalars(grid: Any, block: Any, shared: int, params: int) -> None:
+    values, first, count, room, low, middle, high, out = arguments(params, 8)
+    for i in range(room):
+        k = first + i
+        digits = k % (1 << low), (k >> low) % (1 << middle), k >> (low + middle)
+        row = digits[0] << (middle + high) | digits[1] << high | digits[2]
+        memory(out + 32 * i, 8)[:] = memory(values + 32 * row, 8) if i < count else 0
+
+
 class PlayedSum:
     """Both kinds of sums, over what lies on the card when it is asked for."""
 
@@ -114,6 +125,9 @@ class PlayedSum:
         self.submit(scalars)
         return self.fold()
 
+    def close(self) -> None:
+        """It holds nothing."""
+
     def coordinate(self, row: np.ndarray[Any, Any]) -> Any:
         parts = [int.from_bytes(part.tobytes(), "little") for part in np.split(row, self.form.degree)]
         plain = [part * pow(RADIX, -1, P) % P for part in parts]
@@ -133,7 +147,7 @@ class _Group:
 
     @staticmethod
     def add(a: Any, b: Any) -> Any:
-        return a + b
+        return b if a is None else a + b
 
 
 @pytest.fixture
@@ -156,10 +170,13 @@ def driver(idle_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriv
         ):
             monkeypatch.setattr(kernel, "name", f"{kind} {form.name}")
             driver.effects[kernel.name] = play(form.degree)
-    monkeypatch.setattr(target_gpu, "GpuMsm", PlayedSum)
-    monkeypatch.setattr(target_gpu, "GpuSelectedSum", PlayedSum)
+    monkeypatch.setattr(take_reversed, "name", "take reversed")
+    driver.effects["take reversed"] = reversed_scalars
+    for module in (target_gpu, streamed_gpu):
+        monkeypatch.setattr(module, "GpuMsm", PlayedSum)
+        monkeypatch.setattr(module, "GpuSelectedSum", PlayedSum)
+        monkeypatch.setattr(module, "curve_of", lambda form: _Group)
     monkeypatch.setattr(target_gpu, "quotient", played_quotient)
-    monkeypatch.setattr(target_gpu, "curve_of", lambda form: _Group)
     monkeypatch.setattr(target_gpu, "group_point", lambda section, point: point)
     return driver
 
@@ -193,8 +210,7 @@ def test_a_card_holds_what_its_plan_says_to_the_byte(
     target = target_on(idle_driver, toy_params, check_subgroup=True)
     target.prepare()
     target.opened(toy)
-    memory, plan = target._device.memory, target._plan
-    assert plan is not None
+    memory, plan = target._device.memory, target._planned.result()
     target.rows(toy, target.assign(toy, toy_values(1, 2)))
     assert memory.peak_bytes == plan.bytes_in("checking")
     for _ in range(3):
@@ -256,6 +272,7 @@ def test_a_bad_point_is_named_where_the_points_are_needed(
     path.write_bytes(spoilt)
     target = target_on(driver, path)
     target.prepare()
+    target.opened(toy)
     last = open_parameters(path).counts.b - 1
     with pytest.raises(ParameterError, match=rf"b_g2\[{last}\].*flag bits") as raised:
         target.rows(toy, None)
@@ -285,13 +302,67 @@ def test_memory_that_ends_midway_goes_back(
     driver.fail(call, "OUT_OF_MEMORY", at=at)
     target = target_on(driver, toy_params)
     target.prepare()
-    if call == "cuMemHostAlloc" and at > 2:
+    with pytest.raises(ResourceError):
         target.opened(toy)
-        target.rows(toy, target.assign(toy, toy_values(1, 2)))  # two pages of the copies: there is no third
-    else:
-        with pytest.raises(ResourceError):
-            target.opened(toy)
-            target.rows(toy, None)
-        assert not target.is_usable
+        target.rows(toy, target.assign(toy, toy_values(1, 2)))
+    assert not target.is_usable
     target.close()
     assert driver.held == {}
+
+
+def streamed(monkeypatch: pytest.MonkeyPatch, sections: Sequence[SectionName], slice_points: int) -> None:
+    """Whatever the card has, these sections pass over it in slices."""
+
+    def plan(facts: Any, counts: Any, full: Any, synthesis_bytes: int, *, can_stream: bool) -> CardPlan:
+        cut = dict.fromkeys(sections, slice_points)
+        return CardPlan._cut(facts, counts, full, synthesis_bytes, cut)
+
+    monkeypatch.setattr(CardPlan, "of", plan)
+
+
+@pytest.mark.parametrize("slice_points", [16, 64])
+@pytest.mark.parametrize("sections", [["h"], ["l", "b_g2"], ["h", "l", "a", "b_g1", "b_g2"]])
+def test_proofs_are_upstreams_when_points_only_pass(
+    sections: list[SectionName],
+    slice_points: int,
+    driver: FakeDriver,
+    toy: Circuit,
+    toy_params: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    streamed(monkeypatch, sections, slice_points)
+    target = target_on(driver, toy_params)
+    target.prepare()
+    target.opened(toy)
+    for _ in range(2):
+        proof = prove(
+            target,
+            open_parameters(toy_params),
+            toy,
+            target.assign(toy, toy_values(1, 2)),
+            Randomizers(r=13, s=17),
+            public_inputs=PUBLIC_INPUTS,
+        )
+        assert proof.to_bytes().hex() == PROOF_R13_S17
+    target.close()
+    assert driver.held == {}
+
+
+@pytest.mark.parametrize("sections", [["h"], ["h", "l", "a", "b_g1", "b_g2"]])
+def test_a_card_holds_what_its_plan_says_when_points_only_pass(
+    sections: list[SectionName],
+    idle_driver: FakeDriver,
+    toy: Circuit,
+    toy_params: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    streamed(monkeypatch, sections, 64)
+    target = target_on(idle_driver, toy_params)
+    target.prepare()
+    target.opened(toy)
+    memory, plan = target._device.memory, target._planned.result()
+    for _ in range(2):
+        proven_idly(target, toy)
+    assert memory.peak_bytes <= plan.bytes_in("proving") < memory.peak_bytes + _INDEX_BYTES
+    target.close()
+    assert idle_driver.held == {}
