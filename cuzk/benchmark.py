@@ -80,12 +80,14 @@ def bench_partitions(
     partitions: int | None = None,
     device: str = "auto",
     threads: int | None = None,
+    vram_limit: int | None = None,
     out: Path | None = None,
     on_event: OnEvent = ignore,
 ) -> PartitionBench:
     """Prove the first `partitions` (or all) of a synthetic sector on a GPU, under parameters made for it.
 
-    out  a folder for c1.json, the verifying key and the proof, with the mark of development parameters
+    vram_limit  bytes of the card that may be taken; less than all points need makes them pass in slices
+    out         a folder for c1.json, the verifying key and the proof, with the mark of development parameters
     Raises DeviceError without a GPU, ProofError when a proof does not verify; the rest as `api.prove`.
     """
     choice = choose(device, threads)
@@ -109,7 +111,7 @@ def bench_partitions(
     warm_up(choice.host, (*TO_CHECK, *TO_GENERATE_BESIDE_GPU), setup.hear)
     for task in ("generate", "prove"):
         warm_up_gpu(choice.host, choice.card, task, domain_log2(circuit), setup.hear)
-    gpu = CudaDevice(choice.card.uuid)
+    gpu = CudaDevice(choice.card.uuid, memory_limit=vram_limit)
     with closing(gpu):
         with stage(setup.hear, "values at tau"):
             parameters = EphemeralParameters.of(choice.host, gpu, circuit, Trapdoors.random())
@@ -119,7 +121,8 @@ def bench_partitions(
                 target.prepare()
                 target.opened(circuit)
                 target.loaded()
-            parameters.let_go()
+            if target.is_resident:
+                parameters.let_go()
             peak_of_setup = _peak_host_bytes()
             _reset_peak()
             begin = time.perf_counter()

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from cuzk import view
-from cuzk.options import PATH, command, device_option, json_option, size_option, threads_option
+from cuzk.options import (
+    PATH,
+    command,
+    device_option,
+    json_option,
+    size_option,
+    threads_option,
+    vram_option,
+)
 from cuzk.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -31,6 +39,7 @@ def bench() -> None:
 @click.option("--partitions", type=click.IntRange(min=1), help="Only the first so many; without it all.")
 @click.option("--out", type=PATH, help="Folder for c1.json, verifying key and proof, for other software.")
 @device_option
+@vram_option
 @threads_option
 @json_option
 def bench_partition(
@@ -42,6 +51,7 @@ def bench_partition(
     out: Path | None,
     settings: Config,
     device: str | None,
+    vram_limit: int | None,
     threads: int | None,
     as_json: bool,
 ) -> None:
@@ -56,6 +66,7 @@ def bench_partition(
             partitions=partitions,
             device=device or settings.device,
             threads=threads or settings.threads,
+            vram_limit=vram_limit,
             out=out,
             on_event=on_event,
         )

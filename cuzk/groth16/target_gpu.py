@@ -276,6 +276,11 @@ class GpuTarget:
         return self._check_subgroup and not self._unchecked and self._is_whole
 
     @property
+    def is_resident(self) -> bool:
+        """Whether all points stay on the card: nobody will ask where they come from again."""
+        return all(section.slice_points is None for section in self._planned.result().sections)
+
+    @property
     def _is_whole(self) -> bool:
         return self._loaded.done() and self._loaded.exception() is None
 
