@@ -28,7 +28,7 @@ from cuzk.groth16.points_on_card import PointsOfFile, PointSource
 from cuzk.groth16.qap import NO_FULL, FullCounts, full_counts
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
 from cuzk.groth16.synthesis_plan import synthesis_layout
-from cuzk.groth16.target import Pending, group_point, require_subgroup
+from cuzk.groth16.target import End, Pending, group_point, require_subgroup
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import Card
@@ -54,6 +54,10 @@ def _selected_bytes(device: CudaDevice, form: Form, count: int) -> int:
     return selected_layout(form, selected_plan(form, count), device.card.multiprocessors).nbytes
 
 
+def _end(section: SectionName, affine: Callable[[], Any]) -> End:
+    return lambda: group_point(section, affine())
+
+
 class MostlyBits:
     """A section on the card whose scalars are mostly bits."""
 
@@ -72,10 +76,11 @@ class MostlyBits:
         self.selected.submit(scalars.bits)
         self._over_full(scalars.full_index).submit(scalars.full_scalars)
 
-    def result(self) -> Any:
-        """Their sum: affine, plain integers, None for the identity."""
+    def collect(self) -> Callable[[], Any]:
+        """Waits for both. What comes back gives their sum: affine, plain integers, None for the identity."""
         assert self._full is not None
-        return curve_of(self._form).add(self.selected.result(), self._full.fold())
+        selected, full = self.selected.collect(), self._full.collect()
+        return lambda: curve_of(self._form).add(selected(), full())
 
     def _over_full(self, index: np.ndarray[Any, Any]) -> GpuMsm:
         """The sum over the points of full scalars, collected once: every proof of a circuit has the same."""
@@ -227,10 +232,11 @@ class GpuTarget:
         self._device.stream.synchronise()
         return h.rows(0, h.shape[0] - 1)
 
-    def sum_of_h(self, h: DeviceArray, progress: Progress) -> Any:
+    def sum_of_h(self, h: DeviceArray, progress: Progress) -> End:
         if self._over_h is None:
             self._over_h = self._msm_over_h()
-        return group_point("h", self._over_h.run(h))
+        self._over_h.submit(h)
+        return _end("h", self._over_h.collect())
 
     def _msm_over_h(self) -> GpuMsm:
         assert self._plan is not None, "opened comes first"
@@ -242,7 +248,7 @@ class GpuTarget:
         self._wait_for_points()
         held = self._sections[section]
         held.begin(assignment.scalars[section])
-        return lambda progress: group_point(section, held.result())
+        return lambda progress: _end(section, held.collect())
 
     def all_checked(self) -> bool:
         """The subgroup only if that was asked for; decoding checks the rest."""
