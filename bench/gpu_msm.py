@@ -294,7 +294,7 @@ def msm_case(
         GpuMsm(device, form, *points, p, workspace, use_graphs=False) as plain,
     ):
         ok = msm.run(scalars) == want and msm.run(scalars) == want
-        facts = timed(device, lambda: msm.submit(scalars), msm.fold, runs)
+        facts = timed(device, lambda: msm.submit(scalars), lambda: msm.collect()(), runs)
         report(part="msm", group=curve_of(form).name, n=n, scalars=name, c=p.c, windows=p.windows,
         a_pass=p.windows_a_pass,
                **facts, GB=workspace.nbytes / 1e9, note=note, check="ok" if ok else "WRONG")  # fmt: skip
@@ -382,7 +382,7 @@ def selected_times(
                 GpuSelectedSum(device, form, x.rows(0, n), y.rows(0, n), p, workspace) as total,
             ):
                 ok = total.run(bits) == want and total.run(bits) == want
-                facts = timed(device, lambda: total.submit(bits), total.result, 10)
+                facts = timed(device, lambda: total.submit(bits), lambda: total.collect()(), 10)
                 report(part="selected", group=curve.name, n=n, **facts, G=count / facts["card_ms"] / 1e6,
                        variant=str(variant), check="ok" if ok else "WRONG")  # fmt: skip
 

@@ -15,6 +15,7 @@ Source      [Groth16] eprint 2016/260, section 3.2; bellperson, groth16/prover/n
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,19 +74,9 @@ def prove(
     public_inputs  (n, 4) without ONE, from the statement, not the assignment: what a verifier will use
     Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned.
     """
-    with stage(on_event, "rows"):
-        rows = target.rows(circuit, assignment)
-    with stage(on_event, "transforms"):
-        h = target.quotient(rows)
-    over_variables = begin_sums(target, circuit, assignment)
-    with stage(on_event, "sum h", total=parameters.counts.h, unit="points") as progress:
-        sums = {"h": target.sum_of_h(h, progress)}
-    for section, pending in over_variables.items():
-        total = parameters.counts.of(section)
-        with stage(on_event, f"sum {section}", total=total, unit="points") as progress:
-            sums[section] = pending(progress)
+    ends = begin_proof(target, parameters, circuit, assignment, on_event=on_event)
     with stage(on_event, "verify"):
-        proof = assemble(parameters, Sums(**sums), randomizers)
+        proof = assemble(parameters, ends(), randomizers)
         if not Verifier(parameters.key).verify_partition(public_inputs, proof):
             raise ProofError(
                 "the proof does not verify and was thrown away",
@@ -94,6 +85,29 @@ def prove(
                 "--check`; if both are good, this is a fault of cuzk: please report it",
             )
     return proof
+
+
+def begin_proof(
+    target: Target,
+    parameters: Parameters,
+    circuit: Circuit,
+    assignment: Any,
+    *,
+    on_event: OnEvent = ignore,
+) -> Callable[[], Sums]:
+    """All that a target does for a proof. What comes back ends the sums on the host: the target is free."""
+    with stage(on_event, "rows"):
+        rows = target.rows(circuit, assignment)
+    with stage(on_event, "transforms"):
+        h = target.quotient(rows)
+    over_variables = begin_sums(target, circuit, assignment)
+    with stage(on_event, "sum h", total=parameters.counts.h, unit="points") as progress:
+        ends = {"h": target.sum_of_h(h, progress)}
+    for section, pending in over_variables.items():
+        total = parameters.counts.of(section)
+        with stage(on_event, f"sum {section}", total=total, unit="points") as progress:
+            ends[section] = pending(progress)
+    return lambda: Sums(**{section: end() for section, end in ends.items()})
 
 
 def begin_sums(target: Target, circuit: Circuit, assignment: Any) -> dict[SectionName, Pending]:

@@ -10,7 +10,7 @@ Cost       a section's bytes over the bus, each proof; 47 GB for sectors of 32 G
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -108,8 +108,8 @@ class StreamedBits(Keeper):
         """Nothing is submitted yet: slices need the host."""
         self._scalars = scalars
 
-    def result(self) -> Any:
-        """The sum: affine, plain integers, None for the identity."""
+    def collect(self) -> Callable[[], Any]:
+        """Computes the sum. What comes back gives it: affine, plain integers, None for the identity."""
         assert self._scalars is not None, "begin comes first"
         device, curve, scalars = self._device, curve_of(self._plan.form), self._scalars
         total = None
@@ -118,7 +118,8 @@ class StreamedBits(Keeper):
             device.copy(scalars.bits.rows(first, first + count), self._bits.rows(0, count))
             device.clear(self._bits.rows(count, self._bits.shape[0]))
             total = curve.add(total, self._selected.run(self._bits))
-        return curve.add(total, over_full.run(scalars.full_scalars))
+        total = curve.add(total, over_full.run(scalars.full_scalars))
+        return lambda: total
 
     def _over_full(self, index: np.ndarray[Any, Any]) -> GpuMsm:
         """The sum over the points of full scalars, which a pass over all points collects the first time."""
@@ -148,6 +149,7 @@ class StreamedMsm(Keeper):
     ) -> None:
         super().__init__()
         self._device, self._plan, self._order = device, plan, order
+        self._h: DeviceArray | None = None
         try:
             self.passing = self.keep(PassingPoints(device, source, plan))
             self._scalars = self.keep(device.allocate((self.passing.at_once, 4), np.uint64))
@@ -157,10 +159,15 @@ class StreamedMsm(Keeper):
             self.close()
             raise
 
-    def run(self, h: DeviceArray) -> Any:
-        """The sum: affine, plain integers, None for the identity; h (m, 4) or without its last row."""
+    def submit(self, h: DeviceArray) -> None:
+        """Nothing is submitted yet: slices need the host. h is (m, 4), or without its last row."""
+        self._h = h
+
+    def collect(self) -> Callable[[], Any]:
+        """Computes the sum. What comes back gives it: affine, plain integers, None for the identity."""
+        assert self._h is not None, "submit comes first"
         device, curve, room = self._device, curve_of(self._plan.form), self.passing.at_once
-        values, scalars = (array.carve(8 * array.shape[0], np.uint32) for array in (h, self._scalars))
+        values, scalars = (array.carve(8 * array.shape[0], np.uint32) for array in (self._h, self._scalars))
         total = None
         for first, count in self.passing.slices():
             device.launch(
@@ -168,4 +175,4 @@ class StreamedMsm(Keeper):
                 values, first, count, room, *self._order, scalars,
             )  # fmt: skip
             total = curve.add(total, self._msm.run(self._scalars))
-        return total
+        return lambda: total

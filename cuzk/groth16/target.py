@@ -47,8 +47,10 @@ class Query:
         )
 
 
-#: A sum that may still be under way: the point, once it is there. The progress counts points.
-Pending = Callable[[Progress], Any]
+#: The rest of a sum, on the host alone: gives the point.
+End = Callable[[], Any]
+#: A sum that may still be under way: its end, once the target is done with it. The progress counts points.
+Pending = Callable[[Progress], End]
 
 
 class Target(Protocol):
@@ -79,11 +81,14 @@ class Target(Protocol):
     def quotient(self, rows: Any) -> Any:
         """The coefficients of (A*B - C) / (X^m - 1), C = A*B row by row, for `sum_of_h`; uses up the rows."""
 
-    def sum_of_h(self, h: Any, progress: Progress) -> Any:
+    def sum_of_h(self, h: Any, progress: Progress) -> End:
         """The sum of h_i times point i of section h, in G1."""
 
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: Any) -> Pending:
         """Begin the sum of a section's points times the values of its variables, in its group."""
+
+    def close(self) -> None:
+        """Give back what it holds; no proof follows."""
 
     def all_checked(self) -> bool:
         """Whether the points of every section have been found good, subgroup included."""

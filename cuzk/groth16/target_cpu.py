@@ -18,7 +18,7 @@ from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import ParameterFile, SectionName
 from cuzk.groth16.point_rows import PointRows, slices
 from cuzk.groth16.query import selections
-from cuzk.groth16.target import Pending, group_point
+from cuzk.groth16.target import End, Pending, group_point
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.msm import msm
@@ -63,7 +63,7 @@ class CpuTarget:
     def quotient(self, rows: tuple[Vector, Vector]) -> Vector:
         return quotient(self.host, *rows, scratch=self._scratch)
 
-    def sum_of_h(self, h: Vector, progress: Progress) -> Any:
+    def sum_of_h(self, h: Vector, progress: Progress) -> End:
         form = self.host.g1
 
         def sum_of(part: slice) -> Any:
@@ -86,12 +86,15 @@ class CpuTarget:
 
     def _over_slices(
         self, section: SectionName, count: int, sum_of: Callable[[slice], Any], progress: Progress
-    ) -> Any:
+    ) -> End:
         total = G2Point.identity() if section == "b_g2" else G1Point.identity()
         for part in slices(count):
             total += group_point(section, sum_of(part))
             progress(part.stop, count)
-        return total
+        return lambda: total
+
+    def close(self) -> None:
+        """Its memory goes with it."""
 
     def all_checked(self) -> bool:
         return self._points.all_checked()

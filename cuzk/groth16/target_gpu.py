@@ -29,7 +29,7 @@ from cuzk.groth16.qap import NO_FULL, FullCounts, full_counts
 from cuzk.groth16.streamed_gpu import PassingPoints, StreamedBits, StreamedMsm
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
 from cuzk.groth16.synthesis_plan import synthesis_layout
-from cuzk.groth16.target import Pending, group_point, require_subgroup
+from cuzk.groth16.target import End, Pending, group_point, require_subgroup
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import Card
@@ -52,6 +52,10 @@ def digits_of(transforms: NttPlan) -> tuple[int, int, int]:
     return low, middle, high
 
 
+def _end(section: SectionName, affine: Callable[[], Any]) -> End:
+    return lambda: group_point(section, affine())
+
+
 class MostlyBits(Keeper):
     """A section on the card whose scalars are mostly bits; `workspace` is every sum's."""
 
@@ -67,10 +71,11 @@ class MostlyBits(Keeper):
         self.selected.submit(scalars.bits)
         self._over_full(scalars.full_index).submit(scalars.full_scalars)
 
-    def result(self) -> Any:
-        """Their sum: affine, plain integers, None for the identity."""
+    def collect(self) -> Callable[[], Any]:
+        """Waits for both. What comes back gives their sum: affine, plain integers, None for the identity."""
         assert self._full is not None
-        return curve_of(self._form).add(self.selected.result(), self._full.fold())
+        selected, full = self.selected.collect(), self._full.collect()
+        return lambda: curve_of(self._form).add(selected(), full())
 
     def _over_full(self, index: np.ndarray[Any, Any]) -> GpuMsm:
         """The sum over the points of full scalars, collected once: every proof of a circuit has the same."""
@@ -263,13 +268,15 @@ class GpuTarget:
         self._device.stream.synchronise()
         return h.rows(0, h.shape[0] - 1)
 
-    def sum_of_h(self, h: DeviceArray, progress: Progress) -> Any:
-        return group_point("h", self._ready_sums().over_h.run(h))
+    def sum_of_h(self, h: DeviceArray, progress: Progress) -> End:
+        over_h = self._ready_sums().over_h
+        over_h.submit(h)
+        return _end("h", over_h.collect())
 
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: DeviceSynthesis) -> Pending:
         held = self._ready_sums().sections[section]
         held.begin(assignment.scalars[section])
-        return lambda progress: group_point(section, held.result())
+        return lambda progress: _end(section, held.collect())
 
     def all_checked(self) -> bool:
         """The subgroup only if that was asked for; decoding checks the rest."""

@@ -142,7 +142,7 @@ class GpuMsm(Keeper):
         uint64, to be left alone until then.
         """
         self.submit(scalars)
-        return self.fold()
+        return self.collect()()
 
     def submit(self, scalars: DeviceArray) -> None:
         """Steps 1 to 4. On return the points for the fold are on their way to the host."""
@@ -154,8 +154,8 @@ class GpuMsm(Keeper):
         for out, pinned in zip(("out_x", "out_y"), self._out, strict=True):
             self.device.download(self._parts[out], into=pinned)
 
-    def fold(self) -> Point[Any]:
-        """Step 5, when the device has come so far."""
+    def collect(self) -> Callable[[], Point[Any]]:
+        """Waits for the device; step 5 is left to the caller, as it needs the host alone."""
         assert self._scalars is not None, "nothing was submitted"
         self.device.stream.synchronise()
         needed, given = rounds_of(int(self._largest.array.max())), self._next_rounds
@@ -164,7 +164,7 @@ class GpuMsm(Keeper):
             self.submit(self._scalars)
             self.device.stream.synchronise()
         rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
-        return horner(one_lane_form(self.form), rows, self._fold_codes)
+        return lambda: horner(one_lane_form(self.form), rows, self._fold_codes)
 
     def _run(self, key: Any, submit: Callable[[], list[tuple[str, Launch]]]) -> None:
         """Prepare the launches once, then submit them, as a graph when it is wanted."""

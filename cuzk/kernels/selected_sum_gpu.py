@@ -11,6 +11,7 @@ Twin       `selected_sum.selected_sum` on the CPU.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ class GpuSelectedSum(Keeper):
         uint8.
         """
         self.submit(bits)
-        return self.result()
+        return self.collect()()
 
     def submit(self, bits: DeviceArray) -> None:
         program = self._programs.get(bits.address)
@@ -167,10 +168,11 @@ class GpuSelectedSum(Keeper):
         for name, pinned in zip(("out_x", "out_y"), self._out, strict=True):
             self.device.download(self._parts[name], into=pinned)
 
-    def result(self) -> Point[Any]:
+    def collect(self) -> Callable[[], Point[Any]]:
+        """Waits for the device; what is left needs the host alone."""
         self.device.stream.synchronise()
         rows = np.concatenate([pinned.array for pinned in self._out], axis=1).view(np.uint64)
-        return horner(one_lane_form(self.form), rows, np.zeros((1, 1), np.uint32))
+        return lambda: horner(one_lane_form(self.form), rows, np.zeros((1, 1), np.uint32))
 
     def _launch(self, kernel: Any, blocks: int, threads: int, *arguments: Any) -> Launch:
         return self.device.load(kernel).prepare(blocks, threads, *arguments)

@@ -150,4 +150,4 @@ def test_sums_of_both_kinds_take_turns_in_one_workspace(device: CudaDevice, form
         for _ in range(2):
             msm.submit(numbers)
             selected.submit(there)
-            assert [msm.fold(), selected.result()] == expected
+            assert [msm.collect()(), selected.collect()()] == expected

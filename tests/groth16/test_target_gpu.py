@@ -112,18 +112,16 @@ class PlayedSum:
         held = self.device.download(scalars)
         self.scalars = held.tolist() if held.ndim == 1 else to_integers(held)
 
-    def fold(self) -> Any:
+    def collect(self) -> Callable[[], Any]:
         kind, of = (G1Point, g1_of_coordinates) if self.form.degree == 1 else (G2Point, g2_of_coordinates)
         rows = zip(*(self.device.download(axis) for axis in self.axes), strict=True)
         points = [tuple(map(self.coordinate, row)) for row in rows]
         pairs = [(of(p), Scalar(k)) for p, k in zip(points, self.scalars, strict=True) if k]  # type: ignore[arg-type]
-        return kind.multiexp_unchecked([p for p, _ in pairs], [k for _, k in pairs])
-
-    result = fold
+        return lambda: kind.multiexp_unchecked([p for p, _ in pairs], [k for _, k in pairs])
 
     def run(self, scalars: Any) -> Any:
         self.submit(scalars)
-        return self.fold()
+        return self.collect()()
 
     def close(self) -> None:
         """It holds nothing."""
