@@ -132,7 +132,10 @@ class SectionPlan:
         if self.slice_points is None:
             return points_bytes(self.form, self.points)
         at_once = min(self.slice_points, self.points)
-        beside = at_once * (_SCALAR_BYTES if self.selected is None else 1)
+        if self.selected is None:
+            beside = _SCALAR_BYTES * at_once
+        else:  # bits; for a moment the numbers of the full scalars' points
+            beside = at_once + 4 * self.full
         return points_bytes(self.form, 2 * at_once) + beside + decoder_bytes(self.form, at_once)
 
     @property
