@@ -191,9 +191,9 @@ def diagnose(folder: Path, device: str) -> None:
     circuit = porep_circuit(c1.shape)
     public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
     free = free_values(c1.shape, public, c1.partitions[0])
-    cpu = CpuTarget(choice.host, held, check_subgroup=False)
+    cpu = CpuTarget(choice.host, held)
 
-    with resident(choice.host, choice.card, held, check_subgroup=False) as gpu:
+    with resident(choice.host, choice.card, held) as gpu:
         expected, _, _ = _steps(cpu, circuit, free, np.array)
         gpu.prepare()
         got, rows, h = _steps(gpu, circuit, free, lambda vector: gpu._device.download(vector))

@@ -14,7 +14,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.porep import Commitments, free_values, porep_circuit
 from cuzk.errors import InputError, ProofError, ResourceError, UsageError
 from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
-from cuzk.groth16.checked import CheckedFiles
+from cuzk.groth16.checked import Checked, CheckedFiles
 from cuzk.groth16.files import replace_atomically
 from cuzk.groth16.locate import Found, find_parameters, find_verifying_key
 from cuzk.groth16.manifest import entry_of
@@ -113,19 +113,21 @@ def prove(
         found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
         parameters = open_parameters(found.path)
     _warn_of_development(found, on_event)
+    with stage(on_event, "circuit"):
+        circuit = porep_circuit(c1.shape)
+        parameters.require(point_counts(circuit))
     warm_up(choice.host, TO_CHECK, on_event)
     with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
         for done, k in enumerate(chosen, start=1):
             check_partition(c1, c1.partitions[k], choice.host)
             progress(done, len(chosen))
-    with _first_use(choice, found, parameters, vram_limit, on_event) as target:
+    first_use = _FirstUse.of(found, on_event)
+    with _target(choice, parameters, vram_limit) as target:
         target.require_memory()
         _compile_ahead(choice, parameters, on_event)
         target.prepare()
-        with stage(on_event, "circuit"):
-            circuit = porep_circuit(c1.shape)
-            parameters.require(point_counts(circuit))
         target.opened(circuit)
+        first_use.check(target, on_event)
         proofs = [
             _prove_one(target, c1, k, circuit, parameters, insecure_rs, _labelled(on_event, k, chosen))
             for k in chosen
@@ -140,41 +142,44 @@ def prove(
     )
 
 
-@contextmanager
-def _first_use(
-    choice: Choice, found: Found, parameters: ParameterFile, vram_limit: int | None, on_event: OnEvent
-) -> Iterator[Target]:
-    """The target of the work inside `with`; at the file's first use points are checked, which is remembered.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FirstUse:
+    """What is to be found out about a parameter file before its first proof, once.
 
     What is published is known by its digest; of other files every point must be of order r.
     """
-    checked = CheckedFiles()
-    known = checked.of(found.path)
-    entry = None if found.is_development else entry_of(found.path.name)
-    if entry is not None and known.digest != entry.digest:
-        with stage(on_event, "digest", unit="bytes") as progress:
-            checked.require_digest(found.path, entry, progress)
-    is_new = entry is None and not known.points_checked
-    if is_new:
-        on_event(Notice(level="info", text=f"first use of {found.path}: its points are checked, once"))
-    with _target(choice, parameters, vram_limit, check_subgroup=is_new) as target:
-        yield target
-        if is_new and target.all_checked():
-            checked.points_are_good(found.path, as_of=known)
+
+    path: Path
+    known: Checked
+    is_unknown: bool
+
+    @classmethod
+    def of(cls, found: Found, on_event: OnEvent) -> _FirstUse:
+        """Raises ParameterError when the digest is not that of the manifest."""
+        checked = CheckedFiles()
+        known = checked.of(found.path)
+        entry = None if found.is_development else entry_of(found.path.name)
+        if entry is not None and known.digest != entry.digest:
+            with stage(on_event, "digest", unit="bytes") as progress:
+                checked.require_digest(found.path, entry, progress)
+        return cls(path=found.path, known=known, is_unknown=entry is None and not known.points_checked)
+
+    def check(self, target: Target, on_event: OnEvent) -> None:
+        """Raises ParameterError for a bad point."""
+        if self.is_unknown:
+            on_event(Notice(level="info", text=f"first use of {self.path}: its points are checked, once"))
+            target.require_good_points(on_event)
+            CheckedFiles().points_are_good(self.path, as_of=self.known)
 
 
 @contextmanager
-def _target(
-    choice: Choice, parameters: ParameterFile, vram_limit: int | None, *, check_subgroup: bool
-) -> Iterator[Target]:
+def _target(choice: Choice, parameters: ParameterFile, vram_limit: int | None) -> Iterator[Target]:
     if choice.card is None:
-        yield CpuTarget(choice.host, parameters, check_subgroup=check_subgroup)
+        yield CpuTarget(choice.host, parameters)
         return
     from cuzk.groth16.target_gpu import resident  # needs numba-cuda
 
-    with resident(
-        choice.host, choice.card, parameters, memory_limit=vram_limit, check_subgroup=check_subgroup
-    ) as target:
+    with resident(choice.host, choice.card, parameters, memory_limit=vram_limit) as target:
         yield target
 
 
@@ -284,7 +289,7 @@ class _Clock:
     """Passes events on and adds up what the stages took."""
 
     _SYNTHESIS = ("witness", "rows", "circuit")
-    _PARAMETERS = ("parameters", "digest")
+    _PARAMETERS = ("parameters", "digest", "points on the curve", "points in the subgroup")
     _DEVICE = ("transforms", "sum h", "sum l", "sum a", "sum b_g1", "sum b_g2")
 
     def __init__(self, on_event: OnEvent) -> None:

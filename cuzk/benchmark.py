@@ -115,7 +115,7 @@ def bench_partitions(
     with closing(gpu):
         with stage(setup.hear, "values at tau"):
             parameters = EphemeralParameters.of(choice.host, gpu, circuit, Trapdoors.random())
-        target = GpuTarget(choice.host, choice.card.label, lambda: gpu, parameters, check_subgroup=False)
+        target = GpuTarget(choice.host, choice.card.label, lambda: gpu, parameters)
         with closing(target):
             with stage(setup.hear, "points"):
                 target.prepare()

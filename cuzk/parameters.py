@@ -15,8 +15,9 @@ from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
 from cuzk.groth16.generate import generate
 from cuzk.groth16.locate import development_folder, find_parameters, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
-from cuzk.groth16.parameters import SECTIONS, PointCounts, open_parameters
-from cuzk.groth16.point_rows import PointRows, slices
+from cuzk.groth16.memory_plan import GenerationPlan, available_memory
+from cuzk.groth16.parameters import PointCounts, open_parameters
+from cuzk.groth16.point_rows import PointRows, require_good_points
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.writer import prepare_folder
@@ -51,8 +52,10 @@ def generate_parameters(
     folder = out or development_folder()
     with stage(on_event, "circuit"):
         circuit = porep_circuit(shape)
-        prepare_folder(folder, point_counts(circuit))
-    _compile_ahead(choice, point_counts(circuit), on_event)
+        counts = point_counts(circuit)
+    GenerationPlan.of(None if choice.card else choice.host, counts).require(available_memory())
+    prepare_folder(folder, counts)
+    _compile_ahead(choice, counts, on_event)
     with _gpu(choice) as gpu:
         path = generate(
             choice.host,
@@ -107,9 +110,9 @@ def verify_parameters(
     shape = shape_of(sector_size)
     machine = choose_device(device, threads)
     found = find_parameters(shape.parameter_stem, sector_size=shape.name, explicit=params)
-    warm_up(machine, TO_CHECK_POINTS, on_event)
     with stage(on_event, "circuit"):
         parameters = open_parameters(found.path, point_counts(porep_circuit(shape)))
+    warm_up(machine, TO_CHECK_POINTS, on_event)
     checked = CheckedFiles()
     checked.forget(found.path)
     known = checked.of(found.path)
@@ -117,14 +120,7 @@ def verify_parameters(
     if entry is not None and not found.is_development:
         with stage(on_event, "digest", unit="bytes") as progress:
             checked.require_digest(found.path, entry, progress)
-    points = PointRows(machine, parameters, check_subgroup=True)
-    for section, _ in SECTIONS:
-        form = machine.g2 if section == "b_g2" else machine.g1
-        count = parameters.counts.of(section)
-        with stage(on_event, f"points {section}", total=count, unit="points") as progress:
-            for part in slices(count):
-                points.decoded(section, form, part, spare=0)
-                progress(part.stop, count)
+    require_good_points(PointRows(machine, parameters), on_event)
     checked.points_are_good(found.path, as_of=known)
     return found.path
 

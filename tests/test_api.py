@@ -111,7 +111,8 @@ def test_fresh_proofs_differ_and_hold_and_points_are_checked_at_first_use_only(
     stages = [event.name for event in events if isinstance(event, StageDone)]
     sums = ["sum h", "sum l", "sum a", "sum b_g1", "sum b_g2"]
     assert stages == [
-        "read", "parameters", "check", "circuit", "witness", "rows", "transforms", *sums, "verify"
+        "read", "parameters", "circuit", "check", "points on the curve", "points in the subgroup",
+        "witness", "rows", "transforms", *sums, "verify",
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 from py_ecc import optimized_bls12_381 as oracle
 
-from cuzk import cli
+from cuzk import api, cli, parameters
 from cuzk.groth16 import manifest
 from cuzk.groth16.manifest import ManifestEntry
 from cuzk.kernels.modulus import FR
@@ -238,8 +238,11 @@ def test_parameters_that_are_not_whole_are_refused(
     assert expected in message and str(path) in message
 
 
-def test_parameters_of_another_circuit_are_refused(copies: Path) -> None:
+def test_parameters_of_another_circuit_are_refused_before_anything_is_compiled(
+    copies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A whole file, of a circuit with as many public inputs, but only two points in every other section."""
+    monkeypatch.setattr(api, "warm_up", lambda *_: pytest.fail("kernels first"))
     path = copies / f"{STEM}.params"
     sections = b"".join((2).to_bytes(4, "big") + bytes(2 * size) for size in (96, 96, 96, 96, 192))
     path.write_bytes((POREP / "2k.vk").read_bytes() + sections)
@@ -310,7 +313,9 @@ def test_a_point_off_the_curve_is_named(sector_params: Path, home_of_old: Path) 
     path = sector_params / f"{STEM}.params"
     x, y = (int(c) for c in oracle.normalize(oracle.G1))
     with patched(path, offset_of("h", 4_000_001), encoded(x, y + 1)):
+        begin = time.process_time()
         message = refused("prove", C1, "--params", sector_params, "--out", home_of_old / "proof.bin")
+        assert time.process_time() - begin < 4  # a fraction of a proof: all sections are decoded, no more
     assert "not on the curve" in message and f"{path}: h[4000001]" in message
     assert not (home_of_old / "proof.bin").exists()
 
@@ -368,6 +373,40 @@ def test_generation_without_room_on_the_disk_is_refused_at_once(
     assert time.process_time() - begin < 2
     assert "1,000,000 are free" in message and "1,114," in message
     assert list((own_home / "parameters").iterdir()) == []
+
+
+def test_generation_without_memory_is_refused_with_the_plan_before_anything_is_compiled(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parameters, "available_memory", lambda: 100 << 20)
+    monkeypatch.setattr(parameters, "warm_up", lambda *_: pytest.fail("kernels first"))
+    message = refused(*GENERATE, own_home / "parameters")
+    assert "generating parameters takes" in message and "100" in message
+    for part in ("process", "values", "points"):
+        assert part in message
+    assert not (own_home / "parameters").exists()
+
+
+def test_what_a_killed_generation_left_is_removed_by_the_next(compiled: None, tmp_path: Path) -> None:
+    """Killed as nobody can catch; the next one is stopped politely when its own file has begun."""
+    folder = tmp_path / "parameters"
+
+    def await_(condition: Callable[[list[Path]], bool], process: subprocess.Popen[str]) -> list[Path]:
+        deadline = time.monotonic() + 120
+        while not condition(found := list(folder.glob(".*.tmp"))):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        return found
+
+    with cuzk_process(*GENERATE, folder) as process:
+        left = await_(lambda found: found != [], process)
+        process.kill()
+    assert list(folder.iterdir()) == left
+    with cuzk_process(*GENERATE, folder) as process:
+        await_(lambda found: found not in ([], left), process)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert list(folder.iterdir()) == []
 
 
 def test_too_little_memory_for_a_proof_is_refused_with_the_plan(

@@ -25,7 +25,7 @@ from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors, ValuesAtTau
 from cuzk.groth16.verifying_key import VerifyingKey
-from cuzk.groth16.writer import ParameterWriter, prepare_folder
+from cuzk.groth16.writer import ParameterWriter
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fixed_base import FixedBase
@@ -51,12 +51,12 @@ def generate(
 ) -> Path:
     """Write `stem`.params, .vk, .meta and the development mark into `folder`; the path of .params.
 
-    gpu    computes the points; without one, `device` does, which computes the scalars in either case
-    given  whether the user chose the trapdoors: then the mark may hold them; random ones are forgotten
+    folder  one that `writer.prepare_folder` has found good
+    gpu     computes the points; without one, `device` does, which computes the scalars in either case
+    given   whether the user chose the trapdoors: then the mark may hold them; random ones are forgotten
     Raises ResourceError when the disk has no room, UsageError when tau is a root of the domain.
     """
     counts = point_counts(circuit)
-    prepare_folder(folder, counts)
     with stage(on_event, "values at tau"):
         values = ValuesAtTau.of(device, circuit, trapdoors)
     with ExitStack() as opened:

@@ -1,4 +1,4 @@
-"""How much memory a proof will take, worked out before it begins, and refused when the machine has less."""
+"""How much memory proofs and parameters take: worked out before, and refused when the machine has less."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cuzk.errors import ResourceError
 from cuzk.groth16.parameters import PointCounts
 from cuzk.groth16.point_rows import SLICE
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.fixed_base import BATCH, best_window, windows_of
 from cuzk.kernels.msm import scratch_rows
 from cuzk.kernels.points import padded
 from cuzk.units import format_size
@@ -65,17 +67,67 @@ class MemoryPlan:
         return self.process + self.witness + max(self.transforms, self.sums)
 
     def __str__(self) -> str:
-        parts = ("process", "witness", "transforms", "sums")
-        return ", ".join(f"{name} {format_size(getattr(self, name))}" for name in parts)
+        return _listed(self, ("process", "witness", "transforms", "sums"))
 
     def require(self, available: int) -> None:
         """Raises ResourceError with the plan when `available` bytes are too few."""
-        if self.peak > available:
-            raise ResourceError(
-                f"a proof takes {format_size(self.peak)} of memory, {format_size(available)} are available",
-                where=f"the plan: {self}",
-                next="close other programs, raise the limit of memory, or use a machine with more",
-            )
+        _require("a proof takes", self, available)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationPlan:
+    """Bytes by purpose. `values` are the scalars while they are computed; `points` come after that."""
+
+    process: int
+    values: int
+    points: int
+
+    @classmethod
+    def of(cls, device: CpuDevice | None, counts: PointCounts) -> GenerationPlan:
+        """The plan for parameters of so many points; without a device the points are computed on a GPU."""
+        m, variables = counts.h + 1, counts.ic + counts.l
+        kept = counts.ic + counts.l + counts.a + counts.b
+        table = (
+            0
+            if device is None
+            else max(_table_bytes(device, device.g1, counts.l + m), _table_bytes(device, device.g2, counts.b))
+        )
+        return cls(
+            process=_PROCESS_BYTES + (_DRIVER_BYTES if device is None else 0),
+            values=_SCALAR_BYTES * max(2 * m, m + 3 * variables, 3 * variables + kept),
+            points=_SCALAR_BYTES * kept + table,
+        )
+
+    @property
+    def peak(self) -> int:
+        return self.process + max(self.values, self.points)
+
+    def __str__(self) -> str:
+        return _listed(self, ("process", "values", "points"))
+
+    def require(self, available: int) -> None:
+        """Raises ResourceError with the plan when `available` bytes are too few."""
+        _require("generating parameters takes", self, available)
+
+
+def _table_bytes(device: CpuDevice, form: Any, count: int) -> int:
+    """Of the multiples that `count` points are made from, and of the batches of all threads."""
+    bits = best_window(count)
+    rows = windows_of(bits) * ((1 << bits) + bits) + device.threads * BATCH
+    return rows * 2 * int(form.words) * _WORD_BYTES
+
+
+def _listed(plan: MemoryPlan | GenerationPlan, parts: tuple[str, ...]) -> str:
+    return ", ".join(f"{name} {format_size(getattr(plan, name))}" for name in parts)
+
+
+def _require(what: str, plan: MemoryPlan | GenerationPlan, available: int) -> None:
+    if plan.peak > available:
+        raise ResourceError(
+            f"{what} {format_size(plan.peak)} of memory, {format_size(available)} are available",
+            where=f"the plan: {plan}",
+            next="close other programs, raise the limit of memory, or use a machine with more",
+        )
 
 
 def available_memory() -> int:

@@ -100,6 +100,11 @@ class ParameterFile:
     def where(self) -> str:
         return str(self.path)
 
+    def section(self, name: SectionName) -> npt.NDArray[np.uint8]:
+        """The points of a section."""
+        points: npt.NDArray[np.uint8] = getattr(self, name)
+        return points
+
     def require(self, expected: PointCounts) -> None:
         """Raises ParameterError unless the file has the points of a circuit with these counts."""
         names: list[SectionName | Literal["ic"]] = ["ic", *(name for name, _ in SECTIONS)]

@@ -1,7 +1,7 @@
 """The sections of a parameter file as point rows for kernels: decoded, checked, a slice at a time, one array.
 
-Every decoding checks that coordinates are canonical and points on the curve. Whether they lie in the subgroup
-of order r is checked once for a file, by random sums (`subset_sums`), and remembered by `checked`.
+Every decoding checks that coordinates are canonical and points on the curve. Whether all lie in the subgroup
+of order r, `require_good_points` finds out once for a file, which `checked` remembers.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cuzk.events import OnEvent, stage
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.target import bad_point, require_subgroup
 from cuzk.kernels.device.cpu import Arena, CpuDevice
@@ -30,40 +31,64 @@ def slices(count: int) -> list[slice]:
 
 
 class PointRows:
-    """Decodes slices of the sections of one file, each into the place of the one before: into `arena`.
+    """Decodes points of the sections of one file, each time into the place of those before: into `arena`."""
 
-    check_subgroup  also check that the points are of order r
-    """
-
-    def __init__(self, device: CpuDevice, parameters: ParameterFile, *, check_subgroup: bool) -> None:
-        self._device, self._parameters = device, parameters
-        self._check_subgroup = check_subgroup
+    def __init__(self, device: CpuDevice, parameters: ParameterFile) -> None:
+        self.device, self.parameters = device, parameters
         points = min(SLICE, len(parameters.h))
         largest = (padded(points) + msm_scratch_rows(device, device.g1, points)) * 2 * device.g1.words
         self.arena = Arena(largest)  # lent to whoever works while no rows are in use
-        self._checked: set[tuple[SectionName, int]] = set()
 
-    def all_checked(self) -> bool:
-        """Whether the points of every section have been found good, subgroup included."""
-        counts = self._parameters.counts
-        return self._checked == {
-            (name, part.start) for name, _ in SECTIONS for part in slices(counts.of(name))
-        }
+    def form_of(self, section: SectionName) -> Any:
+        """The form of the section's group."""
+        return self.device.g2 if section == "b_g2" else self.device.g1
 
-    def decoded(self, section: SectionName, form: Any, part: slice, spare: int) -> NDArray[np.uint64]:
-        """Rows of one of the section's slices and `spare` rows behind them; they hold until the next call.
+    def decoded(
+        self, section: SectionName, chosen: slice | NDArray[np.uint32], spare: int
+    ) -> NDArray[np.uint64]:
+        """Rows of a slice or of some of the section's points, `spare` rows behind; until the next call.
 
         Raises ParameterError with the number of a point that is bad.
         """
-        encoded: NDArray[np.uint8] = getattr(self._parameters, section)[part]
-        if self._check_subgroup:
-            spare = max(spare, subset_scratch_rows(self._device, form, len(encoded)))
-        (rows,) = self.arena.take((padded(len(encoded)) + spare, 2 * form.words))
-        bad = decode_points(self._device, form, encoded, rows)
+        encoded, form = self.parameters.section(section), self.form_of(section)
+        first, index = 0, None
+        if isinstance(chosen, slice):
+            first, encoded = chosen.start, encoded[chosen]
+        else:
+            index = chosen
+        count = len(encoded) if index is None else len(index)
+        (rows,) = self.arena.take((padded(count) + spare, 2 * form.words))
+        bad = decode_points(self.device, form, encoded, rows, index)
         if bad is not None:
-            raise bad_point(self._parameters.where, section, BadPoint(part.start + bad.index, bad.reason))
-        if self._check_subgroup and (section, part.start) not in self._checked:
-            sums = random_subset_sums(self._device, form, rows, len(encoded))
-            require_subgroup(self._parameters.where, section, sums)
-            self._checked.add((section, part.start))
+            raise bad_point(self.parameters.where, section, BadPoint(first + bad.index, bad.reason))
         return rows
+
+
+def require_good_points(points: PointRows, on_event: OnEvent) -> None:
+    """Raises ParameterError unless every point of the file is on the curve and of order r.
+
+    A damaged coordinate is no point of the curve: what is cheap comes first, for all sections.
+    """
+    counts = points.parameters.counts
+    total = sum(counts.of(section) for section, _ in SECTIONS)
+    with stage(on_event, "points on the curve", total=total, unit="points") as progress:
+        done = 0
+        for section, _ in SECTIONS:
+            for part in slices(counts.of(section)):
+                points.decoded(section, part, spare=0)
+                done += part.stop - part.start
+                progress(done, total)
+    with stage(on_event, "points in the subgroup", total=total, unit="points") as progress:
+        done = 0
+        for section, _ in reversed(SECTIONS):  # the shorter ones first
+            for part in slices(counts.of(section)):
+                _require_subgroup(points, section, part)
+                done += part.stop - part.start
+                progress(done, total)
+
+
+def _require_subgroup(points: PointRows, section: SectionName, part: slice) -> None:
+    form, count = points.form_of(section), part.stop - part.start
+    rows = points.decoded(section, part, subset_scratch_rows(points.device, form, count))
+    sums = random_subset_sums(points.device, form, rows, count)
+    require_subgroup(points.parameters.where, section, sums)

@@ -24,7 +24,6 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ProofError
 from cuzk.events import OnEvent, ignore, stage
-from cuzk.groth16.encoding import decode_g1, decode_g2
 from cuzk.groth16.parameters import SECTIONS, Parameters, SectionName
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.target import Pending, Target
@@ -69,7 +68,7 @@ def prove(
 ) -> Proof:
     """The verified proof of one partition.
 
-    target         of the same parameters; it checks their points at the first use
+    target         of the same parameters
     assignment     of `target.assign`
     public_inputs  (n, 4) without ONE, from the statement, not the assignment: what a verifier will use
     Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned.
@@ -117,11 +116,10 @@ def begin_sums(target: Target, circuit: Circuit, assignment: Any) -> dict[Sectio
 
 def assemble(parameters: Parameters, sums: Sums, randomizers: Randomizers) -> Proof:
     """A, B and C from the sums; the random terms make the proof independent of the witness."""
-    key = parameters.key
+    key = parameters.key.points
     r, s = Scalar(randomizers.r), Scalar(randomizers.s)
-    delta_g1 = decode_g1(key.delta_g1)
-    a = decode_g1(key.alpha_g1) + sums.a + delta_g1 * r
-    b_g1 = decode_g1(key.beta_g1) + sums.b_g1 + delta_g1 * s
-    b_g2 = decode_g2(key.beta_g2) + sums.b_g2 + decode_g2(key.delta_g2) * s
-    c = sums.l + sums.h + a * s + b_g1 * r - delta_g1 * r * s
+    a = key.alpha_g1 + sums.a + key.delta_g1 * r
+    b_g1 = key.beta_g1 + sums.b_g1 + key.delta_g1 * s
+    b_g2 = key.beta_g2 + sums.b_g2 + key.delta_g2 * s
+    c = sums.l + sums.h + a * s + b_g1 * r - key.delta_g1 * r * s
     return Proof.from_points(a, b_g2, c)

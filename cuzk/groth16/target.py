@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import FreeValues
 from cuzk.errors import ParameterError
-from cuzk.events import Progress
+from cuzk.events import OnEvent, Progress
 from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.verifying_key import NEXT
@@ -36,6 +36,14 @@ class Query:
     bits: NDArray[np.uint8]
     full_index: NDArray[np.uint32]
     full_scalars: Vector
+
+    def without_zeros(self) -> tuple[NDArray[np.uint32], Query]:
+        """The points that count, and their query: bits that are all set, but for the full scalars."""
+        counts = self.bits.astype(np.bool_)
+        counts[self.full_index] = True
+        index = np.flatnonzero(counts).astype(np.uint32)
+        places = np.searchsorted(index, self.full_index).astype(np.uint32)
+        return index, Query(bits=self.bits[index], full_index=places, full_scalars=self.full_scalars)
 
     def part(self, part: slice) -> Query:
         """The query of a slice of the points."""
@@ -87,11 +95,11 @@ class Target(Protocol):
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: Any) -> Pending:
         """Begin the sum of a section's points times the values of its variables, in its group."""
 
+    def require_good_points(self, on_event: OnEvent) -> None:
+        """Check every point of the file, subgroup included. Raises ParameterError for a bad one."""
+
     def close(self) -> None:
         """Give back what it holds; no proof follows."""
-
-    def all_checked(self) -> bool:
-        """Whether the points of every section have been found good, subgroup included."""
 
 
 def group_point(section: SectionName, affine: Any) -> Any:

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from py_arkworks_bls12381 import G1Point, G2Point
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import evaluate_rows
 from cuzk.circuit.witness import Assignment, FreeValues, assign
-from cuzk.events import Progress
+from cuzk.events import OnEvent, Progress
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import ParameterFile, SectionName
-from cuzk.groth16.point_rows import PointRows, slices
+from cuzk.groth16.point_rows import PointRows, require_good_points, slices
 from cuzk.groth16.query import selections
-from cuzk.groth16.target import End, Pending, group_point
+from cuzk.groth16.target import End, Pending, Query, group_point
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.msm import msm
@@ -29,16 +30,13 @@ from cuzk.kernels.selected_sum import scratch_rows as bits_scratch_rows
 
 
 class CpuTarget:
-    """See `target.Target`. Sums begin when they are asked for: nothing is gained by beginning earlier.
+    """See `target.Target`. Sums begin when they are asked for: nothing is gained by beginning earlier."""
 
-    check_subgroup  also check, at first use, that the points are of order r
-    """
-
-    def __init__(self, device: CpuDevice, parameters: ParameterFile, *, check_subgroup: bool) -> None:
+    def __init__(self, device: CpuDevice, parameters: ParameterFile) -> None:
         self.host = device
         self.name = device.name
         self._counts = parameters.counts
-        self._points = PointRows(device, parameters, check_subgroup=check_subgroup)
+        self._points = PointRows(device, parameters)
         self._scratch: list[Vector] = []  # of the transforms, from `rows` on
 
     def require_memory(self) -> None:
@@ -68,21 +66,26 @@ class CpuTarget:
 
         def sum_of(part: slice) -> Any:
             spare = msm_scratch_rows(self.host, form, part.stop - part.start)
-            return msm(self.host, form, self._points.decoded("h", form, part, spare), h[part])
+            return msm(self.host, form, self._points.decoded("h", part, spare), h[part])
 
         return self._over_slices("h", len(h), sum_of, progress)
 
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: Assignment) -> Pending:
-        form = self.host.g2 if section == "b_g2" else self.host.g1
+        """Points whose scalar is 0, about half of them, are not even decoded."""
         query = selections(circuit).of(section).query(assignment)
+        return lambda progress: self.sum_under(section, query, progress)
+
+    def sum_under(self, section: SectionName, query: Query, progress: Progress) -> End:
+        """The sum of a section's points under a query."""
+        form = self._points.form_of(section)
 
         def sum_of(part: slice) -> Any:
-            q = query.part(part)
+            chosen, q = query.part(part).without_zeros()
             spare = bits_scratch_rows(self.host, form, len(q.bits), len(q.full_index))
-            rows = self._points.decoded(section, form, part, spare)
+            rows = self._points.decoded(section, chosen + np.uint32(part.start), spare)
             return mostly_bits_sum(self.host, form, rows, q.bits, q.full_index, q.full_scalars)
 
-        return lambda progress: self._over_slices(section, len(query.bits), sum_of, progress)
+        return self._over_slices(section, len(query.bits), sum_of, progress)
 
     def _over_slices(
         self, section: SectionName, count: int, sum_of: Callable[[slice], Any], progress: Progress
@@ -93,8 +96,8 @@ class CpuTarget:
             progress(part.stop, count)
         return lambda: total
 
+    def require_good_points(self, on_event: OnEvent) -> None:
+        require_good_points(self._points, on_event)
+
     def close(self) -> None:
         """Its memory goes with it."""
-
-    def all_checked(self) -> bool:
-        return self._points.all_checked()

@@ -20,7 +20,7 @@ import numpy as np
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import A, B
 from cuzk.circuit.witness import FreeValues
-from cuzk.events import Progress
+from cuzk.events import OnEvent, Progress, stage
 from cuzk.groth16.card_plan import CardFacts, CardPlan, form_of
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
@@ -142,7 +142,6 @@ class GpuTarget:
 
     open_device     gives the card, which is closed with the target
     points          where the points come from, once
-    check_subgroup  also check that the points are of order r, before they are used
     """
 
     def __init__(
@@ -151,14 +150,10 @@ class GpuTarget:
         name: str,
         open_device: Callable[[], CudaDevice],
         points: PointSource,
-        *,
-        check_subgroup: bool,
     ) -> None:
         self.host, self.name = host, name
         self._open_device, self._points = open_device, points
         self._counts = points.counts
-        self._unchecked = {name for name, _ in SECTIONS} if check_subgroup else set()
-        self._check_subgroup = check_subgroup
         self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
         self._loaded: Future[None] = Future()
         self._loader: threading.Thread | None = None
@@ -234,16 +229,20 @@ class GpuTarget:
         self._loaded.result()
 
     def _ready_sums(self) -> _Sums:
-        """When the points are on the card and, the first time, checked. Raises what went wrong with them."""
+        """When the points are on the card. Raises what went wrong with them."""
         self.loaded()
         if self._sums is None:
             self._sums = _Sums(
                 self._device, self._points, self._planned.result(), self._held, digits_of(self._transforms)
             )
-        for section in sorted(self._unchecked):
-            require_subgroup(self._points.where, section, self._sums.of_random_subsets(section))
-            self._unchecked.discard(section)
         return self._sums
+
+    def require_good_points(self, on_event: OnEvent) -> None:
+        with stage(on_event, "points on the curve"):  # which decoding finds out
+            sums = self._ready_sums()
+        with stage(on_event, "points in the subgroup"):
+            for section, _ in SECTIONS:
+                require_subgroup(self._points.where, section, sums.of_random_subsets(section))
 
     def assign(self, circuit: Circuit, free: FreeValues) -> DeviceSynthesis:
         """Beside the loading of points, if they are on their way. Tables of a circuit stay on the card."""
@@ -277,10 +276,6 @@ class GpuTarget:
         held = self._ready_sums().sections[section]
         held.begin(assignment.scalars[section])
         return lambda progress: _end(section, held.collect())
-
-    def all_checked(self) -> bool:
-        """The subgroup only if that was asked for; decoding checks the rest."""
-        return self._check_subgroup and not self._unchecked and self._is_whole
 
     @property
     def is_resident(self) -> bool:
@@ -330,7 +325,6 @@ def resident(
     parameters: ParameterFile,
     *,
     memory_limit: int | None = None,
-    check_subgroup: bool,
 ) -> Iterator[GpuTarget]:
     """The target of these parameters on that card: the last one again if it was the same, points in place.
 
@@ -340,7 +334,7 @@ def resident(
     key = (card.uuid, memory_limit, parameters.path.resolve(), at.st_ino, at.st_size, at.st_mtime_ns)
     with _kept.lock:
         old = _kept.target
-        if old is None or _kept.key != key or not old.is_usable or (check_subgroup and not old.all_checked()):
+        if old is None or _kept.key != key or not old.is_usable:
             _kept.drop()
             _kept.key = key
             _kept.target = GpuTarget(
@@ -348,7 +342,6 @@ def resident(
                 card.label,
                 lambda: CudaDevice(card.uuid, memory_limit=memory_limit),
                 PointsOfFile(parameters),
-                check_subgroup=check_subgroup,
             )
         assert _kept.target is not None
         _kept.target.host = host

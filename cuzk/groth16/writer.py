@@ -1,8 +1,9 @@
 """Writing development parameters: `.params` in chunks, with `.vk`, `.meta` and the mark, all of them or none.
 
 Everything goes to temporary files in the same folder, which are renamed when the last point is on the disk,
-and removed by any exception before that, Ctrl-C included. Layout: `parameters`; order of the renames: the
-mark first, so that at no moment a new file stands there unmarked, and `.params` last.
+and removed by any exception before that, Ctrl-C included; what a killed process left is removed by the next
+writer. Layout: `parameters`; order of the renames: the mark first, so that at no moment a new file stands
+there unmarked, and `.params` last.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 
@@ -20,17 +22,14 @@ from cuzk.groth16.development import MARK_SUFFIX, mark_content
 from cuzk.groth16.files import make_folder, require_space, writing
 from cuzk.groth16.parameters import SECTIONS, PointCounts, SectionName
 from cuzk.groth16.verifying_key import COUNT_BYTES, VerifyingKey
-from cuzk.whole_files import sync, temporary_beside
+from cuzk.whole_files import NewFile
 
 _SMALL_FILES_BYTES = 1 << 16
 """Room for `.vk`, `.meta` and the mark beside `.params`."""
 
 
 def prepare_folder(folder: Path, counts: PointCounts) -> None:
-    """The folder exists and has room for parameters of these counts. Raises ResourceError.
-
-    The writer asks when it begins; who has much to compute before that asks first.
-    """
+    """The folder exists and has room for parameters of these counts. Raises ResourceError."""
     make_folder(folder)
     require_space(folder, counts.file_bytes + _SMALL_FILES_BYTES)
 
@@ -43,7 +42,7 @@ class ParameterWriter:
                 writer.write("h", chunk)
             ...                                     # l, a, b_g1, b_g2: the order of the file
 
-    Entering makes the folder and checks that the disk has room; ResourceError if not, or when writing fails.
+    The folder is one that `prepare_folder` has found good. Raises ResourceError when writing fails.
     Leaving without an exception requires that every section is complete.
     """
 
@@ -60,29 +59,25 @@ class ParameterWriter:
         assert len(key.ic) == counts.ic, (len(key.ic), counts.ic)
         self.path = folder / f"{stem}.params"
         self._key = key
-        self._counts = counts
         meta = json.dumps({"sector_size": sector_bytes}, separators=(",", ":"))
         self._small_files = {  # in the order of the renames
             folder / (stem + MARK_SUFFIX): mark_content(key, given_trapdoors),
             folder / f"{stem}.meta": meta.encode(),
             folder / f"{stem}.vk": key.to_bytes(),
         }
-        self._temporaries: dict[Path, Path] = {}  # by final name
+        self._files = ExitStack()
         self._todo = [(name, size, counts.of(name)) for name, size in SECTIONS]  # [0] is being written
 
     def __enter__(self) -> ParameterWriter:
-        prepare_folder(self.path.parent, self._counts)
-        temporary = temporary_beside(self.path)
-        with writing(self.path):
-            self._file = temporary.open("xb", buffering=0)
-        self._temporaries[self.path] = temporary
-        try:
-            self._write(self._key.to_bytes())
+        with writing(self.path), self._files:
+            self._file = self._new(self.path)
+            self._file.write(self._key.to_bytes())
             self._begin_sections()
-        except BaseException:
-            self._discard()
-            raise
+            self._files = self._files.pop_all()
         return self
+
+    def _new(self, path: Path) -> NewFile:
+        return self._files.enter_context(closing(NewFile(path)))
 
     def write(self, section: SectionName, points: npt.NDArray[np.uint8]) -> None:
         """Append (n, 96) or (n, 192) uint8 to `section`, whose turn it must be."""
@@ -90,61 +85,45 @@ class ParameterWriter:
         assert section == name and points.dtype == np.uint8, (section, name, points.dtype)
         assert points.ndim == 2 and points.shape[1] == size, (section, points.shape)
         assert len(points) <= missing, (section, len(points), missing)
-        self._write(points.reshape(-1).data)
-        self._send_to_disk(points.nbytes)
         self._todo[0] = (name, size, missing - len(points))
-        if len(points) == missing:
-            self._todo.pop(0)
-            self._begin_sections()
+        with writing(self.path):
+            self._file.write(points.reshape(-1).data)
+            self._send_to_disk(points.nbytes)
+            if len(points) == missing:
+                self._todo.pop(0)
+                self._begin_sections()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        with self._files:  # removes what has not been renamed
             if error is None:
                 assert not self._todo, f"sections not complete: {self._todo}"
-                self._publish()
-        finally:
-            self._discard()
+                with writing(self.path):
+                    self._publish()
 
     def _begin_sections(self) -> None:
         """Write the count of the section whose turn it is; pass over sections without points."""
         while self._todo:
             _, _, count = self._todo[0]
-            self._write(count.to_bytes(COUNT_BYTES, "big"))
+            self._file.write(count.to_bytes(COUNT_BYTES, "big"))
             if count:
                 return
             self._todo.pop(0)
-
-    def _write(self, data: bytes | memoryview) -> None:
-        """All of `data`: an unbuffered file takes 2 GiB at once, and less when the disk is nearly full."""
-        rest = memoryview(data)
-        with writing(self.path):
-            while rest:
-                rest = rest[self._file.write(rest) :]
 
     def _send_to_disk(self, count: int) -> None:
         """Let the last `count` bytes be on their way while the next are computed: `_publish` waits less.
 
         The advice starts the copy of what the disk lacks; pages under way stay in memory, a few are dropped.
         """
-        with writing(self.path):
-            begin = self._file.tell() - count
-            os.posix_fadvise(self._file.fileno(), begin, count, os.POSIX_FADV_DONTNEED)
+        file = self._file.file
+        os.posix_fadvise(file.fileno(), file.tell() - count, count, os.POSIX_FADV_DONTNEED)
 
     def _publish(self) -> None:
-        with writing(self.path):
-            os.fsync(self._file.fileno())
-            for path, content in self._small_files.items():
-                self._temporaries[path] = temporary_beside(path)
-                with self._temporaries[path].open("xb") as file:
-                    file.write(content)
-                    sync(file)
-            for path in (*self._small_files, self.path):
-                os.replace(self._temporaries[path], path)
-
-    def _discard(self) -> None:
-        """Remove the temporaries that were not renamed."""
-        self._file.close()
-        for temporary in self._temporaries.values():
-            temporary.unlink(missing_ok=True)
+        self._file.sync()
+        files = [self._new(path) for path in self._small_files]
+        for file, content in zip(files, self._small_files.values(), strict=True):
+            file.write(content)
+            file.sync()
+        for file in (*files, self._file):
+            file.take_place()

@@ -185,7 +185,7 @@ def test_too_little_memory_is_told_with_the_plan_and_nothing_is_left_on_the_card
         cards.append(CudaDevice("cuda:0", memory_limit=limit))
         return cards[-1]
 
-    target = GpuTarget(CpuDevice(), "cuda:0", small, PointsOfFile(parameters), check_subgroup=False)
+    target = GpuTarget(CpuDevice(), "cuda:0", small, PointsOfFile(parameters))
     target.prepare()
     with pytest.raises(ResourceError, match="of the GPU's memory") as raised:
         target.opened(porep_circuit(shape_of(2048)))
@@ -204,7 +204,7 @@ def test_memory_that_runs_out_midway_goes_back(
     release()
     card = CudaDevice("cuda:0")
     points = PointsOfFile(parameters)
-    target = GpuTarget(CpuDevice(), "cuda:0", lambda: card, points, check_subgroup=False)
+    target = GpuTarget(CpuDevice(), "cuda:0", lambda: card, points)
     monkeypatch.setattr(card.memory, "limit_bytes", 1 << 30)
     monkeypatch.setattr(card, "free_memory", lambda: 8 << 30)
     target.prepare()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from py_ecc import optimized_bls12_381 as oracle
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ResourceError, UsageError
 from cuzk.events import Event, OnEvent, StageAdvanced, StageStarted, ignore
-from cuzk.groth16 import writer as writer_module
 from cuzk.groth16.files import file_digest
 from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import open_parameters
@@ -22,6 +20,7 @@ from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
+from cuzk.whole_files import NewFile
 
 #: Upstream's figures for the trapdoors 2, 3, 5, 7, 11 and the standard generators (bellperson 0.26, neptune).
 VK_BYTES, VK_SHA256 = 1060, "f8a4fdd423d36ef0cd9eb22a8c0ecaa55b59bb44cb748551ed46c7bd8acaeb47"
@@ -102,29 +101,17 @@ def test_an_interruption_at_any_stage_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_without_room_is_refused_before_any_point_is_computed(
-    device: CpuDevice, toy: Circuit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(10**9, 10**9, 1234))
-    stages: list[Event] = []
-    with pytest.raises(ResourceError, match="1,234 are free"):
-        generate_toy(device, toy, tmp_path, Trapdoors.random(), stages.append)
-    assert stages == []
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_disk_that_fills_up_in_the_writing_thread_leaves_nothing_behind(
     device: CpuDevice, toy: Circuit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = writer_module.ParameterWriter._write
+    write = NewFile.write
 
-    def fill_up(self: writer_module.ParameterWriter, data: bytes | memoryview) -> None:
-        with writer_module.writing(self.path):
-            if self._file.tell() > PARAMS_BYTES // 2:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def fill_up(self: NewFile, data: bytes | memoryview) -> None:
+        if self.file.tell() > PARAMS_BYTES // 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(self, data)
 
-    monkeypatch.setattr(writer_module.ParameterWriter, "_write", fill_up)
+    monkeypatch.setattr(NewFile, "write", fill_up)
     with pytest.raises(ResourceError, match="the disk is full"):
         generate_toy(device, toy, tmp_path, Trapdoors.random())
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 
 from cuzk.errors import ResourceError
 from cuzk.groth16 import memory_plan
-from cuzk.groth16.memory_plan import MemoryPlan, available_memory
+from cuzk.groth16.memory_plan import GenerationPlan, MemoryPlan, available_memory
 from cuzk.groth16.parameters import PointCounts
 from cuzk.kernels.device.cpu import CpuDevice
 
@@ -40,6 +40,24 @@ def test_the_smallest_sector_takes_less_than_4_gib_and_at_least_its_vectors() ->
 def test_more_threads_never_take_less() -> None:
     peaks = [MemoryPlan.of(CpuDevice(threads=threads, lanes=1), COUNTS).peak for threads in (1, 2, 16)]
     assert peaks == sorted(peaks)
+
+
+def test_generation_refuses_with_its_plan() -> None:
+    plan = GenerationPlan(process=1 * GIB, values=4 * GIB, points=2 * GIB)
+    assert plan.peak == 5 * GIB
+    plan.require(plan.peak)
+    with pytest.raises(ResourceError, match="generating parameters takes") as raised:
+        plan.require(plan.peak - 1)
+    for part in ("process", "values", "points"):
+        assert part in str(raised.value.where)
+
+
+def test_generation_holds_at_least_three_values_a_variable_and_its_tables() -> None:
+    plan = GenerationPlan.of(CpuDevice(threads=2, lanes=1), COUNTS)
+    assert 3 * 32 * COUNTS.l < plan.values < plan.peak < 2 * GIB
+    assert 32 * (COUNTS.l + COUNTS.a + COUNTS.b) + (1 << 27) < plan.points
+    beside_a_gpu = GenerationPlan.of(None, COUNTS)
+    assert beside_a_gpu.points < plan.points and beside_a_gpu.values == plan.values
 
 
 @pytest.fixture

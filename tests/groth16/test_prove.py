@@ -15,7 +15,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import evaluate_rows
 from cuzk.circuit.witness import Assignment, assign
 from cuzk.errors import ProofError
-from cuzk.events import Event
+from cuzk.events import Event, ignore
 from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import open_parameters
 from cuzk.groth16.proof import Proof
@@ -57,7 +57,8 @@ def prove_toy(
     where: str = "partition 0",
 ) -> Proof:
     parameters = open_parameters(params)
-    target = CpuTarget(device, parameters, check_subgroup=True)
+    target = CpuTarget(device, parameters)
+    target.require_good_points(ignore)
     return prove(target, parameters, toy, assignment, randomizers, public_inputs=public_inputs, where=where)
 
 
@@ -149,7 +150,8 @@ def test_parameters_of_other_trapdoors_in_one_section_give_an_error_and_no_proof
     swapped = parameters.h.copy()
     swapped[[0, 1]] = swapped[[1, 0]]
     damaged = replace(parameters, h=swapped)
-    target = CpuTarget(device, damaged, check_subgroup=True)
+    target = CpuTarget(device, damaged)
+    target.require_good_points(ignore)
     with pytest.raises(ProofError):
         prove(target, damaged, toy, assignment, Randomizers.fresh(), public_inputs=PUBLIC_INPUTS)
 
@@ -159,7 +161,7 @@ def test_stages_are_told_in_the_order_of_the_work(
 ) -> None:
     parameters, events = open_parameters(toy_params), list[Event]()
     prove(
-        CpuTarget(device, parameters, check_subgroup=False),
+        CpuTarget(device, parameters),
         parameters,
         toy,
         assignment,

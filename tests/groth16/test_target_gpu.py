@@ -23,6 +23,7 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ParameterError, ResourceError
+from cuzk.events import ignore
 from cuzk.groth16 import streamed_gpu, target_gpu
 from cuzk.groth16.card_plan import PHASES, CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
@@ -179,15 +180,12 @@ def driver(idle_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriv
     return driver
 
 
-def target_on(
-    driver: FakeDriver, params: Path, limit: int | None = None, *, check_subgroup: bool = False
-) -> GpuTarget:
+def target_on(driver: FakeDriver, params: Path, limit: int | None = None) -> GpuTarget:
     return GpuTarget(
         CpuDevice(threads=2),
         "cuda:0",
         lambda: CudaDevice("cuda:0", api=driver, memory_limit=limit),
         PointsOfFile(open_parameters(params)),
-        check_subgroup=check_subgroup,
     )
 
 
@@ -205,11 +203,13 @@ def proven_idly(target: GpuTarget, toy: Circuit) -> None:
 def test_a_card_holds_what_its_plan_says_to_the_byte(
     idle_driver: FakeDriver, toy: Circuit, toy_params: Path
 ) -> None:
-    target = target_on(idle_driver, toy_params, check_subgroup=True)
+    target = target_on(idle_driver, toy_params)
     target.prepare()
     target.opened(toy)
     memory, plan = target._device.memory, target._planned.result()
-    target.rows(toy, target.assign(toy, toy_values(1, 2)))
+    assignment = target.assign(toy, toy_values(1, 2))
+    target.require_good_points(ignore)
+    target.rows(toy, assignment)
     assert memory.peak_bytes == plan.bytes_in("checking")
     for _ in range(3):
         proven_idly(target, toy)
@@ -223,9 +223,10 @@ def test_a_card_holds_what_its_plan_says_to_the_byte(
 def test_whatever_a_proof_launches_was_compiled_ahead(
     idle_driver: FakeDriver, toy: Circuit, toy_params: Path
 ) -> None:
-    target = target_on(idle_driver, toy_params, check_subgroup=True)
+    target = target_on(idle_driver, toy_params)
     target.prepare()
     target.opened(toy)
+    target.require_good_points(ignore)
     proven_idly(target, toy)
     launched = set(target._device._kernels)
     assert pair_add_kernel(FQ_GPU, DEFAULT_SHAPES[1][1]) in launched

@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from py_arkworks_bls12381 import G1Point
 
 from cuzk.errors import ParameterError
+from cuzk.groth16 import verifying_key
+from cuzk.groth16.encoding import decode_g1, decode_g2
 from cuzk.groth16.verifying_key import VerifyingKey, read_verifying_key
 
 
@@ -26,6 +29,24 @@ def test_points_stand_in_the_order_of_the_format(small_key: VerifyingKey) -> Non
     assert data[:96] == small_key.alpha_g1 and data[192:384] == small_key.beta_g2
     assert data[672:864] == small_key.delta_g2 and data[864:868] == b"\0\0\0\2"
     assert VerifyingKey.from_bytes(data, where="key") == small_key
+
+
+def test_points_are_those_of_the_bytes_and_decoded_once(
+    upstream_key_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifying_key._checked_key.cache_clear()
+    decoded: list[bytes] = []
+
+    def counted(data: bytes) -> G1Point:
+        decoded.append(data)
+        return decode_g1(data)
+
+    monkeypatch.setattr(verifying_key, "decode_g1", counted)
+    for _ in range(3):
+        key = read_verifying_key(upstream_key_path)
+        assert key.points.ic == tuple(decode_g1(point) for point in key.ic)
+        assert key.points.delta_g2 == decode_g2(key.delta_g2)
+    assert len(decoded) == 40 + 3
 
 
 REJECTED = {

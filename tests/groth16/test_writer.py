@@ -18,7 +18,7 @@ from cuzk.groth16 import writer as writer_module
 from cuzk.groth16.development import is_marked
 from cuzk.groth16.parameters import PointCounts
 from cuzk.groth16.verifying_key import VerifyingKey
-from cuzk.groth16.writer import ParameterWriter
+from cuzk.groth16.writer import ParameterWriter, prepare_folder
 
 TRAPDOORS = {"alpha": 2, "beta": 3, "gamma": 5, "delta": 7, "tau": 11}
 Sections = dict[str, np.ndarray]
@@ -28,6 +28,7 @@ NewWriter = Callable[..., ParameterWriter]
 @pytest.fixture
 def new_writer(small_key: VerifyingKey, small_counts: PointCounts) -> NewWriter:
     def make(folder: Path, **changes: Any) -> ParameterWriter:
+        prepare_folder(folder, small_counts)
         arguments = {"sector_bytes": 2048, "given_trapdoors": TRAPDOORS, **changes}
         return ParameterWriter(folder, "toy", small_key, small_counts, **arguments)
 
@@ -120,11 +121,8 @@ def test_too_little_room_is_refused_before_anything_is_written(
     tmp_path: Path, new_writer: NewWriter, small_counts: PointCounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(10**9, 10**9, 1234))
-    with (
-        pytest.raises(ResourceError, match=r"bytes are needed and 1,234 are free") as raised,
-        new_writer(tmp_path),
-    ):
-        pass
+    with pytest.raises(ResourceError, match=r"bytes are needed and 1,234 are free") as raised:
+        new_writer(tmp_path)
     assert raised.value.where == str(tmp_path) and list(tmp_path.iterdir()) == []
 
 
@@ -155,8 +153,8 @@ def test_a_write_to_a_full_disk_is_a_resource_error(
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, new_writer: NewWriter) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ResourceError, match="cannot be written"), new_writer(tmp_path / "file" / "folder"):
-        pass
+    with pytest.raises(ResourceError, match="cannot be written"):
+        new_writer(tmp_path / "file" / "folder")
 
 
 def test_sections_come_complete_and_in_order(
