@@ -84,6 +84,7 @@ class Explanation:
                 "transforms_ms": _rounded(self.card.transforms_ms),
                 "sums_ms": _rounded(self.card.expected_ms - self.card.transforms_ms),
                 "both_ms": _rounded(self.card.expected_ms),
+                "over the bus a proof_bytes": self.card.streamed_bytes,
             }
         return facts
 

@@ -132,10 +132,8 @@ class SectionPlan:
         if self.slice_points is None:
             return points_bytes(self.form, self.points)
         at_once = min(self.slice_points, self.points)
-        if self.selected is None:
-            beside = _SCALAR_BYTES * at_once
-        else:  # bits; for a moment the numbers of the full scalars' points
-            beside = at_once + 4 * self.full
+        # Bits; and for a moment the numbers of the full scalars' points.
+        beside = _SCALAR_BYTES * at_once if self.selected is None else at_once + 4 * self.full
         return points_bytes(self.form, 2 * at_once) + beside + decoder_bytes(self.form, at_once)
 
     @property
@@ -177,16 +175,10 @@ class CardPlan:
         counts: PointCounts,
         full: FullCounts,
         synthesis_bytes: int,
-        *,
-        can_stream: bool = False,
     ) -> CardPlan:
-        """The fastest plan that fits with the fewest sections streamed; else the least, for `require`.
-
-        can_stream  whether sections may be streamed
-        """
-        most = len(_STREAMING_ORDER) if can_stream else 0
+        """The fastest plan that fits with the fewest sections streamed; else the least, for `require`."""
         plans: list[CardPlan] = []
-        for streamed in range(most + 1):
+        for streamed in range(len(_STREAMING_ORDER) + 1):
             for slice_points in _SLICES if streamed else (None,):
                 cut = dict.fromkeys(_STREAMING_ORDER[:streamed], slice_points)
                 plans.append(cls._cut(facts, counts, full, synthesis_bytes, cut))
@@ -265,12 +257,17 @@ class CardPlan:
         return self.peak_bytes <= self.budget_bytes
 
     @property
+    def streamed_bytes(self) -> int:
+        """Over the bus for each proof, beside the sums that it is used in."""
+        return sum(points_bytes(one.form, one.points) for one in self.sections if one.slice_points)
+
+    @property
     def transforms_ms(self) -> float:
         return quotient_ms(self.domain_log2, self.facts)
 
     @property
     def expected_ms(self) -> float:
-        """Of quotient and sums, one after another."""
+        """Of quotient and sums, one after another; a bus that is slower than the sums is not in it."""
         return self.transforms_ms + sum(section.expected_ms(self.facts) for section in self.sections)
 
     def __str__(self) -> str:

@@ -182,7 +182,7 @@ class GpuTarget:
             raise
 
     def _required(self, facts: CardFacts, full: FullCounts, synthesis_bytes: int) -> CardPlan:
-        plan = CardPlan.of(facts, self._counts, full, synthesis_bytes, can_stream=True)
+        plan = CardPlan.of(facts, self._counts, full, synthesis_bytes)
         plan.require(self.name)
         return plan
 

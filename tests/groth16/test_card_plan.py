@@ -8,9 +8,9 @@ from cuzk.errors import ResourceError
 from cuzk.groth16.card_plan import PHASES, CardFacts, CardPlan, Part
 from cuzk.groth16.parameters import SECTIONS, PointCounts
 from cuzk.groth16.qap import FullCounts
-from cuzk.kernels.field_type import FQ_GPU
+from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.sum_plan import msm_cost
-from cuzk.kernels.sum_schedule import msm_layout
+from cuzk.kernels.sum_schedule import decoder_bytes, msm_layout
 
 GIB = 1 << 30
 SMALL = PointCounts(ic=40, h=4_194_303, l=2_685_673, a=2_674_948, b=685_522)  # of 2 KiB
@@ -34,7 +34,7 @@ def small(free_gib: float) -> CardPlan:
 
 
 def large(free_gib: float) -> CardPlan:
-    return CardPlan.of(card(free_gib), LARGE, LARGE_FULL, SYNTHESIS, can_stream=True)
+    return CardPlan.of(card(free_gib), LARGE, LARGE_FULL, SYNTHESIS)
 
 
 @pytest.mark.parametrize("free_gib", [3, 4, 6, 8, 12, 16, 24, 80, 140])
@@ -90,22 +90,25 @@ def test_sections_are_streamed_only_where_they_must_and_h_first() -> None:
     assert len(streamed[-1]) == 5 and large(16).fits
 
 
-def test_without_streaming_a_card_that_is_too_small_is_refused() -> None:
-    plan = CardPlan.of(card(32), LARGE, LARGE_FULL, SYNTHESIS)
+def test_a_card_that_is_too_small_even_for_slices_is_refused() -> None:
+    plan = large(12)
     assert not plan.fits
-    with pytest.raises(ResourceError, match=r"31\.6 GiB can be used"):
+    with pytest.raises(ResourceError, match=r"11\.6 GiB can be used"):
         plan.require("cuda:0")
 
 
 def test_a_streamed_section_holds_two_slices_and_all_of_its_points_pass() -> None:
-    plan = large(48)
+    plan, passing = large(24), 0
     held = {part.name: part.nbytes for part in plan.parts}
     for section in plan.sections:
         if section.slice_points:
-            size = 192 if section.section == "b_g2" else 96
-            assert held[f"points of {section.section}"] == 2 * section.slice_points * size
-            assert section.slices * section.slice_points >= section.points
-            assert (section.slices - 1) * section.slice_points < section.points
+            size, form = (192, FQ2_GPU) if section.section == "b_g2" else (96, FQ_GPU)
+            n, full = section.slice_points, LARGE_FULL.of(section.section)
+            scalars = 32 * n if section.section == "h" else n + 4 * full
+            assert held[f"points of {section.section}"] == 2 * n * size + scalars + decoder_bytes(form, n)
+            assert section.slices * n >= section.points > (section.slices - 1) * n
+            passing += section.points * size
+    assert plan.streamed_bytes == passing > 0 == large(140).streamed_bytes
 
 
 def test_the_sum_over_h_is_as_the_cost_model_and_its_layout_have_it() -> None:

@@ -312,7 +312,7 @@ def test_memory_that_ends_midway_goes_back(
 def streamed(monkeypatch: pytest.MonkeyPatch, sections: Sequence[SectionName], slice_points: int) -> None:
     """Whatever the card has, these sections pass over it in slices."""
 
-    def plan(facts: Any, counts: Any, full: Any, synthesis_bytes: int, *, can_stream: bool) -> CardPlan:
+    def plan(facts: Any, counts: Any, full: Any, synthesis_bytes: int) -> CardPlan:
         cut = dict.fromkeys(sections, slice_points)
         return CardPlan._cut(facts, counts, full, synthesis_bytes, cut)
 
