@@ -385,8 +385,9 @@ def prefetch_rows(typingctx: Any, form: Any, array: Any, row: Any) -> Any:
 
 
 def _emit_prefetch(builder: Any, pointer: Any) -> None:
+    """Into the second-level cache: the first level waits for few lines at once, and its loads would queue."""
     byte_pointer = ir.IntType(8).as_pointer()
     function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, I32, I32, I32])
     function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
-    hints = [ir.Constant(I32, v) for v in (0, 3, 1)]  # read, keep in all levels, data
+    hints = [ir.Constant(I32, v) for v in (0, 2, 1)]  # read, into the second level, data
     builder.call(function, [builder.bitcast(pointer, byte_pointer), *hints])

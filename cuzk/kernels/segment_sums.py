@@ -5,7 +5,7 @@ Symbols    a code names a point: `row << 1 | negative`; segment s is codes[offse
 2 level    the points of every segment in pairs, one batch for the chunk; an odd one moves up as it is
 3 close    a segment that is down to one point: its sum. After the last level the next chunk begins
 Cost       one addition a point but the first of a segment; 5 ns of lists; an inversion a level and chunk.
-Chunk      1 MB of rows, so that both passes of a level, and the next level, find them in the L2 cache.
+Chunk      half a MB of rows: both passes of a level, and the next levels, find them in the L2 cache.
 Rows       Results go to rows behind the points in the same array, so a level names points and copies none.
            Threads work side by side, each in its `Workspace`; below them lie the points and what outlives it.
 Special    A level with a pair of equal x is done again by the complete law. Once a level makes an identity,
@@ -28,7 +28,7 @@ from cuzk.kernels.field import lanes_of
 from cuzk.kernels.jit import jit
 from cuzk.kernels.xyzz import EMPTY, Codes, Form, Rows
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 19
 _SPARE = 128  # a chunk of up to 2^14 points has 15 levels, each padded to whole groups of 8 pairs
 _SLOTS, _LEFT, _RIGHT, _IDS, _LENGTHS = range(5)  # rows of `work`
 
