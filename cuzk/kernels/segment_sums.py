@@ -29,7 +29,7 @@ from cuzk.kernels.jit import jit
 from cuzk.kernels.xyzz import EMPTY, Codes, Form, Rows
 
 CHUNK_BYTES = 1 << 19
-_SPARE = 128  # a chunk of up to 2^14 points has 15 levels, each padded to whole groups of 8 pairs
+_SPARE = 128  # a chunk of at most 2^12 points has 13 levels, each padded to whole groups of 8 pairs
 _SLOTS, _LEFT, _RIGHT, _IDS, _LENGTHS = range(5)  # rows of `work`
 
 
