@@ -476,12 +476,14 @@ def doctor_(
         raise UsageError("--sector-size and --vram-limit are about plans", next="add --plan, or omit them")
     from cuzk import doctor
 
-    sections = doctor.examine(params or settings.params)
+    sections, verdicts = doctor.examine(params or settings.params), {}
     if self_test:
+        from cuzk import self_test as tests
+
         with view.live(as_json=as_json) as on_event:
-            sections["self-test"] = doctor.self_test(device, threads, on_event)
+            sections["self-test"] = verdicts = tests.self_test(device, threads, on_event)
     view.show_sections(sections, as_json=as_json)
-    if any(str(verdict).startswith(doctor.WRONG) for verdict in sections.get("self-test", {}).values()):
+    if any(verdict.startswith(tests.WRONG) for verdict in verdicts.values()):
         ctx.exit(1)
 
 

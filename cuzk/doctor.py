@@ -1,13 +1,12 @@
 """What `cuzk doctor` reports: the facts about this machine that decide how cuzk runs here, as plain data.
 
-Nothing is changed: the folders that are missing stay missing, and nothing is compiled, but for a self-test.
+Nothing is changed: the folders that are missing stay missing, and nothing is compiled.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cuzk
-from cuzk.errors import CuzkError, DeviceError
-from cuzk.events import OnEvent, stage
+from cuzk.errors import CuzkError
 from cuzk.units import format_size
 
 if TYPE_CHECKING:
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 #: The packages whose versions decide results or speed.
 PACKAGES = ("numba", "llvmlite", "numpy", "click", "rich", "tomli", "msgspec", "py-arkworks-bls12381")
 Section = dict[str, Any]
-WRONG = "WRONG"
-"""How the verdict on kernels begins that did not compute what they should."""
 
 
 def examine(params: Path | None) -> dict[str, Section]:
@@ -39,37 +35,6 @@ def examine(params: Path | None) -> dict[str, Section]:
         "compiled code": _compiled_code(),
         "parameters": _parameter_folders(params),
     }
-
-
-def self_test(device: str, threads: int | None, on_event: OnEvent) -> Section:
-    """Kernels of a GPU, compiled if need be, against plain integers: each family with its verdict.
-
-    device  as after --device. Raises DeviceError when it is no GPU, or one that cannot be had.
-    """
-    from cuzk.kernels.device.choose import choose
-
-    choice = choose(device, threads)
-    if choice.card is None:
-        raise DeviceError(
-            choice.why or f"{choice.host.name} has no self-test: the tests of the package are its test",
-            where=device,
-            next="name a GPU: --device cuda:0",
-        )
-    from cuzk.kernels import self_test_gpu
-    from cuzk.kernels.device.cuda import CudaDevice
-    from cuzk.warm_up import TO_PROVE_BESIDE_GPU, warm_up
-    from cuzk.warm_up_gpu import TASKS, warm_up_gpu
-
-    warm_up(choice.host, TO_PROVE_BESIDE_GPU, on_event)
-    for task in TASKS:
-        warm_up_gpu(choice.host, choice.card, task, self_test_gpu.TRANSFORM_LOG2, on_event)
-    section: Section = {}
-    with stage(on_event, f"self-test of {choice.card.label}"), CudaDevice(choice.card.uuid) as card:
-        begin = time.perf_counter()
-        for family, is_right in self_test_gpu.self_test(card):
-            took, begin = time.perf_counter() - begin, time.perf_counter()
-            section[family] = f"{'ok' if is_right else WRONG}, {1000 * took:.0f} ms"
-    return section
 
 
 def _software() -> Section:

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "cuzk"
 FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api", "cli")
 #: Modules at the top that share a floor.
 ROOMS = {
-    "api": {"api", "benchmark", "explain", "parameters", "warm_up", "warm_up_gpu"},
+    "api": {"api", "benchmark", "explain", "parameters", "self_test", "warm_up", "warm_up_gpu"},
     "cli": {
         "cli",
         "cli_bench",

@@ -75,10 +75,11 @@ def _points_and_sums(device: CudaDevice, form: Form, rng: random.Random) -> Iter
     with closing(GpuFixedBase(device, form, POINTS, POINTS)) as base:
         encoded = base.encoded(from_integers(logarithms)).copy()
     points = decode_to_gpu(device, form, encoded)
-    off_the_curve = encoded.copy()
-    off_the_curve[POINTS // 2, -1] ^= 1
-    found = decode_to_gpu(device, form, off_the_curve)
+    encoded[POINTS // 2, -1] ^= 1  # off the curve
+    found = decode_to_gpu(device, form, encoded)
     is_caught = isinstance(found, BadPoint) and found.index == POINTS // 2
+    if isinstance(found, GpuPoints):
+        found.close()
     yield f"multiples and points, {group}", is_caught and isinstance(points, GpuPoints)
     if not isinstance(points, GpuPoints):
         return
