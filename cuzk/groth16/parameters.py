@@ -88,6 +88,7 @@ class ParameterFile:
     """
 
     path: Path
+    mapping: mmap.mmap
     key: VerifyingKey
     counts: PointCounts
     h: npt.NDArray[np.uint8]
@@ -105,6 +106,11 @@ class ParameterFile:
         points: npt.NDArray[np.uint8] = getattr(self, name)
         return points
 
+    def let_go(self) -> None:
+        """Unmap what was read: it stays in the system's cache, but would count as this process's memory."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self.mapping.madvise(mmap.MADV_DONTNEED)
+
     def require(self, expected: PointCounts) -> None:
         """Raises ParameterError unless the file has the points of a circuit with these counts."""
         names: list[SectionName | Literal["ic"]] = ["ic", *(name for name, _ in SECTIONS)]
@@ -119,7 +125,8 @@ def open_parameters(path: Path, expected: PointCounts | None = None) -> Paramete
     Raises ParameterError when it is missing, empty, truncated, too long, of another circuit, or its key is
     unusable; ResourceError when it cannot be read.
     """
-    mapped = _map(path)
+    mapping = _map(path)
+    mapped = np.frombuffer(mapping, dtype=np.uint8)
     key_end = key_bytes(mapped[:HEAD_BYTES].tobytes(), where=str(path))
     if len(mapped) < key_end:
         raise _truncated(path, "verifying key", key_end, len(mapped))
@@ -140,7 +147,7 @@ def open_parameters(path: Path, expected: PointCounts | None = None) -> Paramete
         a=len(sections["a"]),
         b=len(sections["b_g1"]),
     )
-    return ParameterFile(path=path, key=key, counts=counts, **sections)
+    return ParameterFile(path=path, mapping=mapping, key=key, counts=counts, **sections)
 
 
 def read_key_of(path: Path) -> VerifyingKey:
@@ -154,11 +161,11 @@ def read_key_of(path: Path) -> VerifyingKey:
     return VerifyingKey.from_bytes(data, where=str(path))
 
 
-def _map(path: Path) -> npt.NDArray[np.uint8]:
+def _map(path: Path) -> mmap.mmap:
     with reading(path), path.open("rb") as file:
         if file.seek(0, 2) == 0:  # an empty file cannot be mapped
             raise ParameterError("the file is empty", where=str(path), next=NEXT)
-        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _split_sections(
