@@ -35,6 +35,7 @@ from cuzk.circuit.porep import build_porep_circuit  # noqa: E402
 from cuzk.events import StageDone, ignore  # noqa: E402
 from cuzk.groth16 import generate as generation  # noqa: E402
 from cuzk.groth16 import writer as writing  # noqa: E402
+from cuzk.groth16.values_at_tau import Trapdoors  # noqa: E402
 from cuzk.kernels.curve import Point  # noqa: E402
 from cuzk.kernels.device.cpu import CpuDevice  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
@@ -216,7 +217,7 @@ def disk(folder: Path, nbytes: int) -> None:
 def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:
     """2 KiB parameters, `runs` times; the first file's SHA-256 and every other's."""
     known = json.loads((ROOT / "tests/vectors/porep/vectors.json").read_text(encoding="utf-8"))
-    trapdoors = generation.Trapdoors.of(
+    trapdoors = Trapdoors.of(
         known["trapdoors"][name] for name in ("alpha", "beta", "gamma", "delta", "tau")
     )
     attempt("disk", lambda: disk(folder, 1_100_000_000))
