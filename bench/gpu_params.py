@@ -217,9 +217,7 @@ def disk(folder: Path, nbytes: int) -> None:
 def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:
     """2 KiB parameters, `runs` times; the first file's SHA-256 and every other's."""
     known = json.loads((ROOT / "tests/vectors/porep/vectors.json").read_text(encoding="utf-8"))
-    trapdoors = Trapdoors.of(
-        known["trapdoors"][name] for name in ("alpha", "beta", "gamma", "delta", "tau")
-    )
+    trapdoors = Trapdoors.of(known["trapdoors"][name] for name in ("alpha", "beta", "gamma", "delta", "tau"))
     attempt("disk", lambda: disk(folder, 1_100_000_000))
     totals, every = [], []
     for _ in range(runs):

@@ -125,7 +125,7 @@ class Explanation:
 def _sum_rows(plan: CardPlan) -> Iterator[Section]:
     for section in plan.sections:
         kinds = ["bits"] * (section.selected is not None) + ["full"]
-        for kind, cost in zip(kinds, section.costs(plan.facts), strict=True):
+        for kind, (times, cost) in zip(kinds, section.costs(plan.facts), strict=True):
             is_msm = kind == "full"
             yield {
                 "sum": section.section,
@@ -135,9 +135,9 @@ def _sum_rows(plan: CardPlan) -> Iterator[Section]:
                 "windows": section.msm.windows if is_msm else "",
                 "bits": section.msm.c if is_msm else 1,
                 "a pass": section.msm.windows_a_pass if is_msm else "",
-                "rounds": cost.rounds * section.slices,
-                "additions": cost.additions * section.slices,
-                "ms": _rounded(cost.total_ms * section.slices),
+                "rounds": cost.rounds * times,
+                "additions": cost.additions * times,
+                "ms": _rounded(cost.total_ms * times),
             }
 
 

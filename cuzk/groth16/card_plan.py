@@ -30,7 +30,6 @@ from cuzk.kernels.sum_plan import (
     SumCost,
     least_msm_plan,
     msm_cost,
-    msm_plan,
     msm_plan_within,
     selected_cost,
 )
@@ -147,13 +146,15 @@ class SectionPlan:
         checked = selected_layout(self.form, selected_plan(self.form, self.at_once), multiprocessors)
         return max(checked.nbytes, msm_layout(self.form, self.msm, multiprocessors).nbytes)
 
-    def costs(self, speed: Speed) -> list[SumCost]:
-        """Of the sum over bits, if there is one, and of the MSM; of one slice."""
-        bits = [] if self.selected is None else [selected_cost(self.form, self.selected, speed)]
-        return [*bits, msm_cost(self.form, self.msm, speed)]
+    def costs(self, speed: Speed) -> list[tuple[int, SumCost]]:
+        """Of the sum over bits, if there is one, and of the MSM; each with how often it is computed."""
+        msm = msm_cost(self.form, self.msm, speed)
+        if self.selected is None:
+            return [(self.slices, msm)]
+        return [(self.slices, selected_cost(self.form, self.selected, speed)), (1, msm)]
 
     def expected_ms(self, speed: Speed) -> float:
-        return self.slices * sum(cost.total_ms for cost in self.costs(speed))
+        return sum(times * cost.total_ms for times, cost in self.costs(speed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,21 +197,25 @@ class CardPlan:
         synthesis_bytes: int,
         cut: Mapping[SectionName, int | None],
     ) -> CardPlan:
-        """With these sections in slices of so many points; h takes the memory that all else leaves."""
+        """With these sections in slices of so many points.
+
+        The MSM over h takes the memory that all else leaves, the others' make do with what it takes.
+        """
         others = tuple(_over_variables(facts, counts, full, name, cut.get(name)) for name, _ in SECTIONS[1:])
         least = least_msm_plan(FQ_GPU, min(cut.get("h") or counts.h, counts.h), facts)
-        tight = SectionPlan(
+        h = SectionPlan(
             section="h", points=counts.h, full=counts.h, slice_points=cut.get("h"), selected=None, msm=least
         )
         plan = cls(
             facts=facts,
             domain_log2=counts.domain_log2,
             synthesis_bytes=synthesis_bytes,
-            sections=(tight, *others),
+            sections=(h, *others),
         )
         left = plan.budget_bytes - (plan.bytes_in("proving") - plan.workspace_bytes)
-        msm = msm_plan_within(FQ_GPU, least.n, facts, left)
-        return plan if msm is None else replace(plan, sections=(replace(tight, msm=msm), *others))
+        plan = replace(plan, sections=(_faster(h, facts, left), *others))
+        room = plan.workspace_bytes
+        return replace(plan, sections=tuple(_faster(section, facts, room) for section in plan.sections))
 
     @property
     def workspace_bytes(self) -> int:
@@ -288,7 +293,7 @@ class CardPlan:
 def _over_variables(
     facts: CardFacts, counts: PointCounts, full: FullCounts, name: SectionName, slice_points: int | None
 ) -> SectionPlan:
-    """Of l, a or b: bits, and few full scalars, whose points are collected once."""
+    """Of l, a or b: bits, and few full scalars, whose points are collected once; its least plan."""
     points, form = counts.of(name), form_of(name)
     return SectionPlan(
         section=name,
@@ -296,8 +301,14 @@ def _over_variables(
         full=full.of(name),
         slice_points=slice_points,
         selected=selected_plan(form, min(slice_points or points, points)),
-        msm=msm_plan(form, full.of(name), facts),
+        msm=least_msm_plan(form, full.of(name), facts),
     )
+
+
+def _faster(section: SectionPlan, facts: CardFacts, most_bytes: int) -> SectionPlan:
+    """With the fastest MSM in so much working memory; where that does not do, as it is."""
+    plan = msm_plan_within(section.form, section.msm.n, facts, most_bytes)
+    return section if plan is None else replace(section, msm=plan)
 
 
 @lru_cache(maxsize=2)

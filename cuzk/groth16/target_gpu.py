@@ -21,7 +21,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import A, B
 from cuzk.circuit.witness import FreeValues
 from cuzk.events import OnEvent, Progress, stage
-from cuzk.groth16.card_plan import CardFacts, CardPlan, form_of
+from cuzk.groth16.card_plan import CardFacts, CardPlan, SectionPlan
 from cuzk.groth16.memory_plan import MemoryPlan, available_memory
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
@@ -41,8 +41,7 @@ from cuzk.kernels.ntt_gpu import NttPlan, quotient
 from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, gathered
 from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
 from cuzk.kernels.subset_sums_gpu import random_subset_sums
-from cuzk.kernels.sum_plan import msm_plan
-from cuzk.kernels.sum_schedule import Form, selected_plan
+from cuzk.kernels.sum_schedule import selected_plan
 from cuzk.kernels.xyzz import curve_of
 
 
@@ -59,9 +58,11 @@ def _end(section: SectionName, affine: Callable[[], Any]) -> End:
 class MostlyBits(Keeper):
     """A section on the card whose scalars are mostly bits; `workspace` is every sum's."""
 
-    def __init__(self, device: CudaDevice, form: Form, points: GpuPoints, workspace: DeviceArray) -> None:
+    def __init__(
+        self, device: CudaDevice, plan: SectionPlan, points: GpuPoints, workspace: DeviceArray
+    ) -> None:
         super().__init__()
-        self._device, self._form, self._points, self._workspace = device, form, points, workspace
+        self._device, self._plan, self._points, self._workspace = device, plan, points, workspace
         self.selected = over_bits(device, points, workspace)
         self._full_index = np.empty(0, np.uint32)
         self._full: GpuMsm | None = None
@@ -75,16 +76,16 @@ class MostlyBits(Keeper):
         """Waits for both. What comes back gives their sum: affine, plain integers, None for the identity."""
         assert self._full is not None
         selected, full = self.selected.collect(), self._full.collect()
-        return lambda: curve_of(self._form).add(selected(), full())
+        return lambda: curve_of(self._plan.form).add(selected(), full())
 
     def _over_full(self, index: np.ndarray[Any, Any]) -> GpuMsm:
         """The sum over the points of full scalars, collected once: every proof of a circuit has the same."""
         if self._full is not None and np.array_equal(index, self._full_index):
             return self._full
         self.close()
-        device, plan = self._device, msm_plan(self._form, len(index), self._device.card)
+        device, form = self._device, self._plan.form
         points = self.keep(gathered(device, self._points, index))
-        self._full = self.keep(GpuMsm(device, self._form, points.x, points.y, plan, self._workspace))
+        self._full = self.keep(GpuMsm(device, form, points.x, points.y, self._plan.msm, self._workspace))
         self._full_index = index
         return self._full
 
@@ -116,7 +117,7 @@ class _Sums:
             self._streamed["h"] = self.over_h.passing
         for section, _ in SECTIONS[1:]:
             if section in points:
-                held = MostlyBits(device, form_of(section), points[section], workspace)
+                held = MostlyBits(device, plan.of_section(section), points[section], workspace)
                 self.sections[section] = held
             else:
                 passing = StreamedBits(device, source, plan.of_section(section), workspace)

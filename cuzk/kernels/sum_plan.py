@@ -171,6 +171,9 @@ def best_windows(form: Form, n: int, speed: Speed) -> int:
 
 def msm_plan_within(form: Form, n: int, speed: Speed, most_bytes: int) -> GpuPlan | None:
     """The plan of least time whose working memory is at most that much; None where there is none."""
+    whole = msm_plan(form, n, speed)
+    if has_codes(whole) and _bytes(form, whole, speed) <= most_bytes:
+        return whole
     timed = [(msm_cost(form, plan, speed).total_ms, plan) for plan in _all_plans(form, n, speed)]
 
     def first(of: list[tuple[float, GpuPlan]]) -> tuple[float, GpuPlan] | None:

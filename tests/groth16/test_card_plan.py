@@ -108,14 +108,15 @@ def test_a_streamed_section_holds_two_slices_and_all_of_its_points_pass() -> Non
             assert held[f"points of {section.section}"] == 2 * n * size + scalars + decoder_bytes(form, n)
             assert section.slices * n >= section.points > (section.slices - 1) * n
             passing += section.points * size
+            assert [times for times, _ in section.costs(plan.facts)][0] == section.slices
+            assert len(section.costs(plan.facts)) == 1 or section.costs(plan.facts)[1][0] == 1
     assert plan.streamed_bytes == passing > 0 == large(140).streamed_bytes
 
 
 def test_the_sum_over_h_is_as_the_cost_model_and_its_layout_have_it() -> None:
     plan = small(140)
     h = plan.of_section("h")
-    [cost] = h.costs(plan.facts)
-    assert cost == msm_cost(FQ_GPU, h.msm, plan.facts)
+    assert h.costs(plan.facts) == [(1, msm_cost(FQ_GPU, h.msm, plan.facts))]
     assert h.msm.n == SMALL.h
     workspace = msm_layout(FQ_GPU, h.msm, plan.facts.multiprocessors).nbytes
     assert Part(name="working memory", nbytes=workspace) in plan.parts  # the other sums need less
