@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from cuzk.garbage import without_garbage_collection
+
 if TYPE_CHECKING:
     from cuzk.api import ProveResult, VerifyResult, prove, synthesize, verify
     from cuzk.parameters import fetch_parameters, generate_parameters, verify_parameters
@@ -40,4 +42,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    with without_garbage_collection():  # of classes and tables there is none: a tenth of the time
+        home = importlib.import_module(_HOMES[name])
+    return getattr(home, name)
