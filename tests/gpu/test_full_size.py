@@ -27,7 +27,7 @@ CONSTRAINTS = {"StackedDrg32GiBV1_1": 130_278_869, "StackedDrg64GiBV1_1": 131_18
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_every_row_of_a_partition_holds_and_a_flipped_bit_breaks_one(name: str, device: CudaDevice) -> None:
     release()
-    c1 = synthesize(registered_proof(name), seed=7, device=CpuDevice())
+    c1 = synthesize(registered_proof(name), seed=7, device=CpuDevice(), progress=lambda done, total: None)
     circuit = porep_circuit(c1.shape)
     assert circuit.num_constraints == CONSTRAINTS[name]
     public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
