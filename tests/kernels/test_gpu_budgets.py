@@ -52,6 +52,7 @@ BUDGETS = {
     "add_pairs FQ2_GPU 64": Budget(255, 256, 96),
     "sum_lists FQ_GPU 64": Budget(255),
     "sum_lists FQ2_GPU 64": Budget(255, 3600, STACK_BYTES),  # few threads, once a sum
+    "spread_digits": Budget(64, 160, 72),  # four blocks on a multiprocessor; 10.0 alone spills
     "decode_points FQ_GPU": Budget(168),
     "decode_points FQ2_GPU": Budget(255, 96, 48),
     "encode_points FQ_GPU": Budget(96),
