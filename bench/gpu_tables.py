@@ -1,8 +1,8 @@
 """Fills the GPU's tables of docs/performance.md: `python -m bench.gpu_tables [FOLDER]`.
 
-FOLDER holds what `gpu_field`, `gpu_ntt` and `gpu_msm` wrote; without one, the results kept in the repository.
-Shares of the limit are worked out here, see `gpu_limits`: of a transform by its schedule, of a sum by its
-affine additions.
+FOLDER holds what `gpu_field`, `gpu_curve`, `gpu_ntt`, `gpu_msm` and `gpu_sector` wrote; without one, the
+results kept in the repository. Shares of the limit are worked out here, see `gpu_limits`: of a transform by
+its schedule, of a sum by its affine additions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench import peers
@@ -43,15 +44,17 @@ def main() -> None:
 
 def blocks(folder: Path) -> dict[str, str]:
     """Every table by the name of its place."""
-    fields, transforms, sums = (
+    fields, curve, transforms, sums, sector = (
         json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        for name in ("gpu_field", "gpu_ntt", "gpu_msm")
+        for name in ("gpu_field", "gpu_curve", "gpu_ntt", "gpu_msm", "gpu_sector")
     )
     ntt_machine = next(fact for fact in transforms if fact["what"] == "machine")
     msm_machine = next(fact for fact in sums if fact["part"] == "machine")
     whole = [fact for fact in sums if fact["part"] == "msm" and not fact["note"]]
     return {
+        "gpu-sector": f"{sector_table(sector)}\n\n{where(sector['machine'])}",
         "gpu-field": f"{field_table(fields)}\n\n{where(fields)}",
+        "gpu-curve": f"{curve_table(curve)}\n\n{where(curve)}",
         "gpu-ntt": f"{transform_table(transforms, ntt_machine)}\n\n{where(ntt_machine)}",
         "gpu-six": six_table(transforms),
         "gpu-msm": f"{msm_table(whole, msm_machine)}\n\n{where(msm_machine)}",
@@ -82,6 +85,41 @@ def field_table(report: Fact) -> str:
         for result in report["results"]
     ]
     return markdown(["operation", "rate", "limit", "registers", "sppark"], rows)
+
+
+SECTOR_STAGES = ("read", "check", "witness", "rows", "transforms", "verify")
+
+
+def sector_table(facts: Fact) -> str:
+    """Seconds of whole runs, and of their stages; all sums together."""
+    warm = {name: median(run[name] for run in facts["warm"]) for name in facts["warm"][0]}
+    runs = {
+        "ten partitions, points in place": warm,
+        "one partition, points not yet on the card": facts["loading"],
+        **{f"one partition, {limit} of the card": run for limit, run in facts["limited"].items()},
+    }
+    rows = []
+    for name, run in runs.items():
+        sums = sum(seconds for stage, seconds in run.items() if stage.startswith("sum "))
+        stages = [run[stage] for stage in SECTOR_STAGES]
+        rows.append(
+            [name, *(f"{seconds:.2f} s" for seconds in (run["whole"], *stages[:-1], sums, stages[-1]))]
+        )
+    return markdown(["proof", "whole", *SECTOR_STAGES[:-1], "sums", "verify"], rows)
+
+
+def curve_table(report: Fact) -> str:
+    rows = [
+        [
+            result["case"],
+            f"{quantity(result['rate'])}/s".replace(" /", "/"),
+            f"{result['limit_share']:.0%}",
+            *result["device"].split(", ")[1:],
+            result["peer"]["times"]["0"],
+        ]
+        for result in report["results"]
+    ]
+    return markdown(["case", "rate", "limit", "registers", "spilled", "sppark"], rows)
 
 
 # Transforms
