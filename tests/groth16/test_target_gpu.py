@@ -200,6 +200,22 @@ def proven_idly(target: GpuTarget, toy: Circuit) -> None:
         pending(nothing)
 
 
+def assert_upstreams_proofs(target: GpuTarget, toy: Circuit, params: Path) -> None:
+    """Two, one after the other: the second finds all in place."""
+    target.prepare()
+    target.opened(toy)
+    for _ in range(2):
+        proof = prove(
+            target,
+            open_parameters(params),
+            toy,
+            target.assign(toy, toy_values(1, 2)),
+            Randomizers(r=13, s=17),
+            public_inputs=PUBLIC_INPUTS,
+        )
+        assert proof.to_bytes().hex() == PROOF_R13_S17
+
+
 def test_a_card_holds_what_its_plan_says_to_the_byte(
     idle_driver: FakeDriver, toy: Circuit, toy_params: Path
 ) -> None:
@@ -245,18 +261,7 @@ def test_proofs_are_upstreams_whatever_the_order_of_the_coefficients(
     monkeypatch.setattr(ntt_schedule, "MIN_BITS", 2)
     monkeypatch.setattr(ntt_schedule, "pass_bits", lambda log2: digits)
     target = target_on(driver, toy_params)
-    target.prepare()
-    target.opened(toy)
-    for _ in range(2):
-        proof = prove(
-            target,
-            open_parameters(toy_params),
-            toy,
-            target.assign(toy, toy_values(1, 2)),
-            Randomizers(r=13, s=17),
-            public_inputs=PUBLIC_INPUTS,
-        )
-        assert proof.to_bytes().hex() == PROOF_R13_S17
+    assert_upstreams_proofs(target, toy, toy_params)
     assert target.is_usable
     target.close()
     assert driver.held == {}
@@ -331,18 +336,7 @@ def test_proofs_are_upstreams_when_points_only_pass(
 ) -> None:
     streamed(monkeypatch, sections, slice_points)
     target = target_on(driver, toy_params)
-    target.prepare()
-    target.opened(toy)
-    for _ in range(2):
-        proof = prove(
-            target,
-            open_parameters(toy_params),
-            toy,
-            target.assign(toy, toy_values(1, 2)),
-            Randomizers(r=13, s=17),
-            public_inputs=PUBLIC_INPUTS,
-        )
-        assert proof.to_bytes().hex() == PROOF_R13_S17
+    assert_upstreams_proofs(target, toy, toy_params)
     target.close()
     assert driver.held == {}
 
