@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,19 +28,19 @@ from cuzk.circuit.witness import Assignment, FreeValues, assign
 from cuzk.events import Notice, OnEvent, stage
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.field_type import FQ, FQ2
-from cuzk.kernels.fixed_base import FixedBase
+from cuzk.kernels.fixed_base import FixedBase, doublings_of
 from cuzk.kernels.fr_vector import combine, from_integers, powers
 from cuzk.kernels.jit import cache_is_writable, compiled_folder
 from cuzk.kernels.msm import msm
 from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
 from cuzk.kernels.ntt import intt, quotient
-from cuzk.kernels.points import decode_points, encoded_bytes, padded
+from cuzk.kernels.points import COORDINATE_BYTES, decode_points, encoded_bytes, padded
 from cuzk.kernels.poseidon_hash import hash_many
 from cuzk.kernels.selected_sum import scratch_rows as bits_scratch_rows
 from cuzk.kernels.selected_sum import selected_sum
 from cuzk.kernels.subset_sums import random_subset_sums
 from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
-from cuzk.kernels.xyzz import horner
+from cuzk.kernels.xyzz import curve_of, horner
 
 _POINTS = 64
 _DOMAIN = 1 << 12
@@ -86,17 +87,28 @@ def _values(device: CpuDevice) -> None:
     combine(device, (1, 1, 1), lagrange, lagrange, lagrange)
 
 
-def _multiples(device: CpuDevice, form_name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def _multiples(device: CpuDevice, form_name: str) -> None:
     form = getattr(device, form_name)
-    encoded = np.empty((_POINTS, encoded_bytes(form)), np.uint8)
-    FixedBase(device, form, 1).encode(from_integers(range(1, _POINTS + 1)), encoded)
-    return encoded
+    FixedBase(device, form, 1).encoded(from_integers(range(1, _POINTS + 1)))
+
+
+def _encoded_points(form: Any) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Some points as in a parameter file: read-only, which for the compiler is another type."""
+    curve = curve_of(form)
+    points: list[Any] = doublings_of(curve, curve.generator, _POINTS)
+    numbers = [
+        number
+        for point in points
+        for coordinate in point
+        for number in (reversed(coordinate) if form.degree == 2 else (coordinate,))
+    ]
+    data = b"".join(number.to_bytes(COORDINATE_BYTES, "big") for number in numbers)
+    return np.frombuffer(data, np.uint8).reshape(_POINTS, encoded_bytes(form))
 
 
 def _sums(device: CpuDevice, form_name: str) -> None:
     form = getattr(device, form_name)
-    encoded = _multiples(device, form_name)
-    encoded.flags.writeable = False  # as in a parameter file: for the compiler that is another type
+    encoded = _encoded_points(form)
     spare = max(
         msm_scratch_rows(device, form, _POINTS),
         bits_scratch_rows(device, form, _POINTS),

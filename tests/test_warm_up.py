@@ -14,7 +14,7 @@ from cuzk.warm_up import GROUPS, TO_CHECK, TO_CHECK_POINTS, TO_GENERATE, TO_PROV
 ROOT = Path(__file__).resolve().parents[1]
 C1 = ROOT / "tests" / "vectors" / "porep" / "2k-random.json"
 #: Compiled versions of kernels that a first proof and a first generation may take, each about half a second.
-MOST_TO_PROVE, MOST_TO_GENERATE = 125, 110
+MOST_TO_PROVE, MOST_TO_GENERATE = 115, 110
 
 
 def start(cache: Path, *arguments: str) -> subprocess.Popen[str]:
