@@ -12,7 +12,7 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk.kernels import points_gpu
+from cuzk.kernels import points_gpu, sum_schedule
 from cuzk.kernels.curve import G1, G2
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
@@ -61,7 +61,8 @@ def coordinates(device: CudaDevice, points: GpuPoints) -> list[list[list[int]]]:
 def test_points_become_coordinates_in_montgomery_form(
     device: CudaDevice, monkeypatch: pytest.MonkeyPatch, curve: Any, form: Any, count: int
 ) -> None:
-    monkeypatch.setattr(points_gpu, "CHUNK", 256)
+    for module in (points_gpu, sum_schedule):
+        monkeypatch.setattr(module, "DECODED_AT_ONCE", 256)
     points = multiples(curve, count)
     decoded = decode_to_gpu(device, form, encoded(points))
     assert isinstance(decoded, GpuPoints)
@@ -130,7 +131,8 @@ def test_the_first_bad_point_is_named_and_nothing_is_left_on_the_card(
     reason: str,
     index: int,
 ) -> None:
-    monkeypatch.setattr(points_gpu, "CHUNK", 256)
+    for module in (points_gpu, sum_schedule):
+        monkeypatch.setattr(module, "DECODED_AT_ONCE", 256)
     before = device.memory.used_bytes
     rows = encoded(multiples(curve, 300))
     for bad in (index, 299):
