@@ -13,11 +13,19 @@ from cuzk.garbage import without_garbage_collection
 
 if TYPE_CHECKING:
     from cuzk.api import ProveResult, VerifyResult, prove, synthesize, verify
+    from cuzk.engine.jobs import Job, JobResult, Priority
+    from cuzk.engine.settings import Settings as EngineSettings
     from cuzk.parameters import fetch_parameters, generate_parameters, verify_parameters
+    from cuzk.sector_engine import Engine
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Engine": "cuzk.sector_engine",
+    "EngineSettings": "cuzk.engine.settings:Settings",
+    "Job": "cuzk.engine.jobs",
+    "JobResult": "cuzk.engine.jobs",
+    "Priority": "cuzk.engine.jobs",
     "ProveResult": "cuzk.api",
     "VerifyResult": "cuzk.api",
     "prove": "cuzk.api",
@@ -28,6 +36,11 @@ _HOMES = {
     "verify_parameters": "cuzk.parameters",
 }
 __all__ = [
+    "Engine",
+    "EngineSettings",
+    "Job",
+    "JobResult",
+    "Priority",
     "ProveResult",
     "VerifyResult",
     "fetch_parameters",
@@ -42,6 +55,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
     with without_garbage_collection():  # of classes and tables there is none: a tenth of the time
-        home = importlib.import_module(_HOMES[name])
-    return getattr(home, name)
+        home = importlib.import_module(module)
+    return getattr(home, attribute or name)

@@ -5,42 +5,42 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.porep import Commitments, free_values, porep_circuit
-from cuzk.errors import InputError, ProofError, ResourceError, UsageError
-from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
-from cuzk.groth16.checked import Checked, CheckedFiles
+from cuzk.errors import InputError, ProofError, ResourceError
+from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, prefixed, stage
 from cuzk.groth16.files import replace_atomically
-from cuzk.groth16.locate import Found, find_parameters, find_verifying_key
-from cuzk.groth16.manifest import entry_of
+from cuzk.groth16.locate import find_parameters, find_verifying_key
 from cuzk.groth16.parameters import ParameterFile, open_parameters
 from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
 from cuzk.groth16.prove import Randomizers
 from cuzk.groth16.prove import prove as prove_partition
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
-from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.verify import Verifier
-from cuzk.kernels.device.choose import Choice, choose, require_gpu_for_limit
+from cuzk.kernels.device.choose import choose, require_gpu_for_limit
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kernels.modulus import FR
-from cuzk.sector.c1 import parse_c1, read_c1
 from cuzk.sector.c1_writer import encode_c1
 from cuzk.sector.check import check_partition, check_statement
 from cuzk.sector.inputs import C1
 from cuzk.sector.public_inputs import public_inputs
 from cuzk.sector.registered_proof import registered_proof_of_size
 from cuzk.sector.synthesize import synthesize as synthetic_sector
-from cuzk.warm_up import TO_CHECK, TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
+from cuzk.sources import (
+    MEMORY_ORIGIN,
+    SectorSource,
+    Source,
+    chosen_partitions,
+    read_sector,
+    require_randomizers,
+)
+from cuzk.targets import FirstUse, compile_ahead, kept_target, warn_of_development
+from cuzk.warm_up import TO_CHECK, warm_up
 
-Source = str | os.PathLike[str] | bytes
-SectorSource = Source | C1
-_MEMORY_ORIGIN = "the given bytes"
 _JOB_ID_DIGITS = 16
 
 
@@ -104,15 +104,15 @@ def prove(
     if choice.why:
         on_event(Notice(level="info", text=choice.why))
     with stage(on_event, "read"):
-        c1 = _read(source)
+        c1 = read_sector(source)
         check_statement(c1)
-    chosen = _chosen(c1, partitions)
+    chosen = chosen_partitions(c1, partitions)
     if insecure_rs is not None:
-        _require_randomizers(insecure_rs, on_event)
+        require_randomizers(insecure_rs, on_event)
     with stage(on_event, "parameters"):
         found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
         parameters = open_parameters(found.path)
-    _warn_of_development(found, on_event)
+    warn_of_development(found, on_event)
     with stage(on_event, "circuit"):
         circuit = porep_circuit(c1.shape)
         parameters.require(point_counts(circuit))
@@ -121,15 +121,23 @@ def prove(
         for done, k in enumerate(chosen, start=1):
             check_partition(c1, c1.partitions[k], choice.host)
             progress(done, len(chosen))
-    first_use = _FirstUse.of(found, on_event)
-    with _target(choice, parameters, vram_limit) as target:
+    first_use = FirstUse.of(found, on_event)
+    with kept_target(choice, parameters, vram_limit) as target:
         target.require_memory()
-        _compile_ahead(choice, parameters, on_event)
+        compile_ahead(choice, parameters, on_event)
         target.prepare()
         target.opened(circuit)
         first_use.check(target, on_event)
         proofs = [
-            _prove_one(target, c1, k, circuit, parameters, insecure_rs, _labelled(on_event, k, chosen))
+            _prove_one(
+                target,
+                c1,
+                k,
+                circuit,
+                parameters,
+                insecure_rs,
+                on_event if len(chosen) == 1 else prefixed(on_event, f"partition {k}: "),
+            )
             for k in chosen
         ]
     return ProveResult(
@@ -140,57 +148,6 @@ def prove(
         timings=clock.timings(),
         wall_ms=clock.elapsed_ms(),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FirstUse:
-    """What is to be found out about a parameter file before its first proof, once.
-
-    What is published is known by its digest; of other files every point must be of order r.
-    """
-
-    path: Path
-    known: Checked
-    is_unknown: bool
-
-    @classmethod
-    def of(cls, found: Found, on_event: OnEvent) -> _FirstUse:
-        """Raises ParameterError when the digest is not that of the manifest."""
-        checked = CheckedFiles()
-        known = checked.of(found.path)
-        entry = None if found.is_development else entry_of(found.path.name)
-        if entry is not None and known.digest != entry.digest:
-            with stage(on_event, "digest", unit="bytes") as progress:
-                checked.require_digest(found.path, entry, progress)
-        return cls(path=found.path, known=known, is_unknown=entry is None and not known.points_checked)
-
-    def check(self, target: Target, on_event: OnEvent) -> None:
-        """Raises ParameterError for a bad point."""
-        if self.is_unknown:
-            on_event(Notice(level="info", text=f"first use of {self.path}: its points are checked, once"))
-            target.require_good_points(on_event)
-            CheckedFiles().points_are_good(self.path, as_of=self.known)
-
-
-@contextmanager
-def _target(choice: Choice, parameters: ParameterFile, vram_limit: int | None) -> Iterator[Target]:
-    if choice.card is None:
-        yield CpuTarget(choice.host, parameters)
-        return
-    from cuzk.groth16.target_gpu import resident  # needs numba-cuda
-
-    with resident(choice.host, choice.card, parameters, memory_limit=vram_limit) as target:
-        yield target
-
-
-def _compile_ahead(choice: Choice, parameters: ParameterFile, on_event: OnEvent) -> None:
-    if choice.card is None:
-        warm_up(choice.host, TO_PROVE, on_event)
-        return
-    from cuzk.warm_up_gpu import warm_up_gpu
-
-    warm_up(choice.host, TO_PROVE_BESIDE_GPU, on_event)
-    warm_up_gpu(choice.host, choice.card, "prove", parameters.counts.domain_log2, on_event)
 
 
 def _prove_one(
@@ -227,9 +184,9 @@ def verify(
     Raises ProofError when the proof does not hold; InputError when it is no proof; the rest as `prove`.
     """
     clock = _Clock(on_event)
-    proof_origin = _MEMORY_ORIGIN if isinstance(proof, bytes) else os.fspath(proof)
+    proof_origin = MEMORY_ORIGIN if isinstance(proof, bytes) else os.fspath(proof)
     with stage(on_event, "read"):
-        c1 = _read(source)
+        c1 = read_sector(source)
         check_statement(c1)
         proofs = split_proofs(_proof_bytes(proof), where=proof_origin)
     count = c1.registered_proof.partitions
@@ -243,7 +200,7 @@ def verify(
     with stage(on_event, "parameters"):
         found = find_verifying_key(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
         verifier = Verifier(found.key)
-    _warn_of_development(found, on_event)
+    warn_of_development(found, on_event)
     with stage(on_event, "verify"):
         inputs = [public_inputs(c1.statement, k) for k in range(count)]
         if not verifier.verify_partitions(inputs, proofs):
@@ -319,21 +276,6 @@ class _Clock:
         return round(sum(self._seconds.get(kind, 0.0) for kind in kinds) * 1000)
 
 
-def _labelled(on_event: OnEvent, k: int, chosen: tuple[int, ...]) -> OnEvent:
-    """Puts the partition before the names of its stages, where there are several."""
-    if len(chosen) == 1:
-        return on_event
-    return lambda event: on_event(
-        event if isinstance(event, Notice) else replace(event, name=f"partition {k}: {event.name}")
-    )
-
-
-def _read(source: SectorSource) -> C1:
-    if isinstance(source, C1):
-        return source
-    return parse_c1(source, origin=_MEMORY_ORIGIN) if isinstance(source, bytes) else read_c1(Path(source))
-
-
 def _proof_bytes(proof: Source) -> bytes:
     """A proof's bytes, given raw or as hexadecimal digits, in memory or as a file."""
     if isinstance(proof, bytes):
@@ -349,41 +291,6 @@ def _proof_bytes(proof: Source) -> bytes:
         return bytes.fromhex(data.decode("ascii"))
     except ValueError:
         return data  # raw: a compressed point begins with a byte that is no digit
-
-
-def _chosen(c1: C1, partitions: Sequence[int] | None) -> tuple[int, ...]:
-    count = len(c1.partitions)
-    chosen = tuple(range(count)) if partitions is None else tuple(sorted(set(partitions)))
-    unknown = [k for k in chosen if not 0 <= k < count]
-    if unknown or not chosen:
-        raise UsageError(
-            f"there is no partition {', '.join(map(str, unknown)) or 'in an empty list'}",
-            where=c1.origin,
-            next=f"partitions are 0 to {count - 1}",
-        )
-    return chosen
-
-
-def _require_randomizers(rs: tuple[int, int], on_event: OnEvent) -> None:
-    if not all(0 <= value < FR.p for value in rs):
-        raise UsageError("R and S must be in [0, r)", where="--insecure-rs", next="give two smaller integers")
-    on_event(
-        Notice(
-            level="warning",
-            text="INSECURE: the randomness of this proof is fixed. "
-            "It is not zero-knowledge and can leak the sector's data",
-        )
-    )
-
-
-def _warn_of_development(found: Found, on_event: OnEvent) -> None:
-    if found.is_development:
-        on_event(
-            Notice(
-                level="warning",
-                text=f"development parameters, from {found.path.parent}: no network accepts such proofs",
-            )
-        )
 
 
 def _job_id(c1: C1, chosen: tuple[int, ...]) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cuzk import view
+from cuzk.cli_engine import EngineFlags, engine_options
 from cuzk.options import (
     PATH,
+    F,
     command,
     device_option,
     json_option,
+    require_destination,
     size_option,
     threads_option,
     vram_option,
@@ -26,6 +29,85 @@ if TYPE_CHECKING:
 @click.group()
 def bench() -> None:
     """Measure how fast this machine proves."""
+
+
+def job_options(function: F) -> F:
+    """What is proven, and what else is asked of both commands."""
+    for option in reversed((
+        click.option("-t", "--type", "kind", required=True,
+                     type=click.Choice(("porep", "porep-c2", "seal-commit"), case_sensitive=False),
+                     help="The kind of proof; all three names mean PoRep Commit 2."),
+        click.option("--c1", type=PATH, required=True, help="Commit 1 output of the sector."),
+        click.option("--timeline", type=PATH, help="Write the TIMELINE lines to this file."),
+        engine_options,
+        json_option,
+    )):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@command(bench, "single")
+@job_options
+@click.option("--warm-up", type=click.IntRange(min=0), default=0, show_default=True,
+              help="Proofs before the one that counts.")  # fmt: skip
+@click.pass_context
+def bench_single(ctx: click.Context, /, **given: Any) -> None:
+    """Prove the sector of C1 once."""
+    _bench(ctx, "single", count=1, concurrency=1, **given)
+
+
+@command(bench, "multi")
+@job_options
+@click.option("-c", "--count", type=click.IntRange(min=1), default=3, show_default=True, help="Proofs.")
+@click.option("-j", "--concurrency", type=click.IntRange(min=1), default=1, show_default=True,
+              help="Proofs at once.")  # fmt: skip
+@click.option("--warm-up", type=click.IntRange(min=0), default=1, show_default=True,
+              help="Proofs before those that count.")  # fmt: skip
+@click.pass_context
+def bench_multi(ctx: click.Context, /, **given: Any) -> None:
+    """Prove the sector of C1 many times, some of them at once."""
+    _bench(ctx, "multi", **given)
+
+
+bench.add_command(bench_multi, "batch")  # its older name
+
+
+def _bench(
+    ctx: click.Context,
+    report: str,
+    *,
+    kind: str,
+    c1: Path,
+    count: int,
+    concurrency: int,
+    warm_up: int,
+    timeline: Path | None,
+    flags: EngineFlags,
+    settings: Config,
+    as_json: bool,
+) -> None:
+    from cuzk import view_bench
+    from cuzk.bench_jobs import bench_jobs
+
+    if timeline is not None:
+        require_destination(timeline)
+    with view.live(as_json=as_json) as on_event:
+        result = bench_jobs(
+            c1,
+            lambda recorder: flags.engine(settings, recorder, on_event),
+            count=count,
+            concurrency=concurrency,
+            warm_up=warm_up,
+            timeline=timeline,
+            on_event=on_event,
+        )
+    if as_json:
+        view.show_json({"type": kind, **result.facts()})
+    elif report == "single":
+        view_bench.show_single(result)
+    else:
+        view_bench.show_multi(result, kind)
+    ctx.exit(result.worst_exit_code)
 
 
 @command(bench, "partition")

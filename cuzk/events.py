@@ -7,10 +7,11 @@ quickly. Code below the facade knows nothing of events: it calls a plain `progre
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 
@@ -69,3 +70,21 @@ def stage(on_event: OnEvent, name: str, *, total: int | None = None, unit: str =
     begin = time.perf_counter()
     yield progress
     on_event(StageDone(name=name, seconds=time.perf_counter() - begin))
+
+
+def prefixed(on_event: OnEvent, prefix: str) -> OnEvent:
+    """Hears the same stages under names that begin with a prefix."""
+    return lambda event: on_event(
+        event if isinstance(event, Notice) else replace(event, name=f"{prefix}{event.name}")
+    )
+
+
+def one_at_a_time(on_event: OnEvent) -> OnEvent:
+    """The same for several threads."""
+    lock = threading.Lock()
+
+    def hear(event: Event) -> None:
+        with lock:
+            on_event(event)
+
+    return hear

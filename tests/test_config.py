@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,28 @@ def written(tmp_path: Path):
 
 def test_every_key_reaches_its_field(written) -> None:
     path = written(
-        '[prover]\ndevice = "cpu"\nthreads = 8\n[parameters]\nfolder = "/data/params"\ngateway = "https://g.example/"\n'
+        '[prover]\ndevice = "cpu"\nthreads = 8\n[parameters]\nfolder = "/data/params"\n'
+        'gateway = "https://g.example/"\n[gpus]\ndevices = [0, "cpu"]\ngpu_workers_per_device = 3\n'
+        'gpu_lock = "coarse"\n[synthesis]\npartition_workers = 7\n[pipeline]\nsynthesis_lookahead = 4\n'
+        '[memory]\ntotal_budget = "256GiB"\n'
     )
     assert config.load(path) == config.Config(
-        device="cpu", threads=8, params=Path("/data/params"), gateway="https://g.example/"
+        device="cpu",
+        threads=8,
+        params=Path("/data/params"),
+        gateway="https://g.example/",
+        devices=("cuda:0", "cpu"),
+        gpu_workers_per_device=3,
+        gpu_lock="coarse",
+        partition_workers=7,
+        synthesis_lookahead=4,
+        memory=256 << 30,
     )
+    assert {key.field for key in config.KEYS.values()} == {field.name for field in fields(config.Config)}
+
+
+def test_an_automatic_budget_is_none(written) -> None:
+    assert config.load(written('[memory]\ntotal_budget = "auto"\n')).memory is None
 
 
 def test_an_empty_file_means_the_defaults(written) -> None:
@@ -54,6 +72,12 @@ def test_a_home_folder_is_expanded(written) -> None:
         ("# first\n[provers]\n", 2, "did you mean prover?"),
         ('device = "cpu"\n', 1, "there is no table [device]"),
         ("[parameters]\n[prover]\ndevice = 1\n", 3, "prover.device is an integer"),
+        ("[prover]\nthreads = 0\n", 2, "prover.threads is 0; at least 1 is needed"),
+        ("[gpus]\n\ndevices = [1.5]\n", 3, "gpus.devices has an entry that is neither"),
+        ("[gpus]\ndevices = 1\n", 2, "give a list"),
+        ('[gpus]\ngpu_lock = "wide"\n', 2, "known are narrow, coarse, none"),
+        ('[memory]\ntotal_budget = "1.5 elephants"\n', 2, "is not a size"),
+        ("[memory]\ntotal_budget = 1\n", 2, "give a string"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(written, text: str, line: int, says: str) -> None:

@@ -16,10 +16,25 @@ PACKAGE = ROOT / "cuzk"
 FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api", "cli")
 #: Modules at the top that share a floor.
 ROOMS = {
-    "api": {"api", "benchmark", "explain", "parameters", "self_test", "warm_up", "warm_up_gpu"},
+    "api": {
+        "api",
+        "bench_jobs",
+        "benchmark",
+        "explain",
+        "parameters",
+        "porep_jobs",
+        "sector_engine",
+        "sector_setups",
+        "self_test",
+        "sources",
+        "targets",
+        "warm_up",
+        "warm_up_gpu",
+    },
     "cli": {
         "cli",
         "cli_bench",
+        "cli_engine",
         "cli_plan",
         "cli_timeline",
         "config",
@@ -27,6 +42,7 @@ ROOMS = {
         "options",
         "report",
         "view",
+        "view_bench",
         "view_timeline",
     },
 }

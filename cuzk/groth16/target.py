@@ -80,6 +80,9 @@ class Target(Protocol):
     def opened(self, circuit: Circuit) -> None:
         """Wait until it is certain that the device can be had and has the memory of a proof; else raise."""
 
+    def loaded(self) -> None:
+        """Wait until the points are where proofs need them. Raises what went wrong with them."""
+
     def assign(self, circuit: Circuit, free: FreeValues) -> Any:
         """The values of all variables, for `rows` and `sum_over`; they hold until the next proof."""
 

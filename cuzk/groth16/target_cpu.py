@@ -49,6 +49,9 @@ class CpuTarget:
     def opened(self, circuit: Circuit) -> None:
         """There is nothing to wait for."""
 
+    def loaded(self) -> None:
+        """Nor here: points stay in the file."""
+
     def assign(self, circuit: Circuit, free: FreeValues) -> Assignment:
         return assign(self.host, circuit, free)
 

@@ -9,6 +9,7 @@ cuda:N, PCI id, UUID  a GPU, see `cuda_card`, or an error
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cuzk.errors import DeviceError, UsageError
@@ -33,6 +34,11 @@ class Choice:
     card: Card | None = None
     why: str = ""
 
+    @property
+    def name(self) -> str:
+        """Of where the proof is computed."""
+        return self.host.name if self.card is None else self.card.label
+
 
 def choose(name: str, threads: int | None = None) -> Choice:
     """What the name stands for. Raises DeviceError when it cannot be had, UsageError for what names none."""
@@ -46,6 +52,18 @@ def choose(name: str, threads: int | None = None) -> Choice:
     except DeviceError as error:
         return Choice(host=host, why=f"no GPU is used, {error.what}: computing on {host.name}")
     return Choice(host=host, card=card, why=f"computing on {card.label}, {card.name}")
+
+
+def choose_all(names: Sequence[str], threads: int | None = None) -> list[Choice]:
+    """What each name stands for; without names every card, or the CPU if there is none. Raises likewise."""
+    if not names:
+        first = choose("auto", threads)
+        if first.card is None:
+            return [first]
+        cards = [usable_card(card.label) for card in all_cards(cuda_driver.load_api())]
+        why = f"computing on {', '.join(f'{card.label}, {card.name}' for card in cards)}"
+        return [Choice(host=first.host, card=card, why=why) for card in cards]
+    return [choose(name, threads) for name in names]
 
 
 def require_gpu_for_limit(choice: Choice, vram_limit: int | None) -> None:

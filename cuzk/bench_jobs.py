@@ -1,0 +1,264 @@
+"""Many proofs of one sector through an engine in this process: how long each took, and what devices did.
+
+Every job is work of its own, under a name of its own, and its proof is verified. Jobs before the measured
+ones, to warm up, are left out of all figures.
+"""
+
+from __future__ import annotations
+
+import io
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cuzk.api import ProveResult, Timings
+from cuzk.engine.jobs import JobResult
+from cuzk.engine.recorder import Recorder
+from cuzk.engine.status import EngineStatus
+from cuzk.errors import CuzkError
+from cuzk.events import OnEvent, ignore, stage
+from cuzk.groth16.files import replace_atomically
+from cuzk.sector_engine import Engine
+from cuzk.sources import SectorSource
+from cuzk.timeline.analyze import analyze
+from cuzk.timeline.facts import device_facts
+from cuzk.timeline.line import MARK, parse_line
+from cuzk.timeline.read import parse_log
+from cuzk.timeline.record import Timeline
+from cuzk.timeline.spans import Kind, Span
+
+_WARM_UP = "warm-up"
+#: Spans of a partition's way, in its order, as the table of stages names them.
+STAGES = {
+    Kind.SYNTHESIS: "preparation",
+    Kind.QUEUE: "waiting for a device",
+    Kind.WAIT: "waiting for its lock",
+    Kind.LOCK: "on the device",
+    Kind.CALL: "call, all of the above two and the host's part",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchedJob:
+    """One job: `wall_ms` from reading its input to its result; `error` is None when it was proven."""
+
+    job_id: str
+    status: str
+    wall_ms: int
+    timings: dict[str, int]
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Of some figures."""
+
+    total: float
+    mean: float
+    median: float
+    p95: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, figures: Sequence[float]) -> Spread:
+        """Of at least one."""
+        in_order = sorted(figures)
+        return cls(
+            total=sum(in_order),
+            mean=statistics.fmean(in_order),
+            median=statistics.median(in_order),
+            p95=in_order[-(-95 * len(in_order) // 100) - 1],
+            least=in_order[0],
+            most=in_order[-1],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsBench:
+    """What was measured.
+
+    total_s  from the first submission to the last result
+    stages   milliseconds of each stage of a partition: the sums may exceed the total
+    devices  figures of each GPU from the timeline, by name
+    memory   the most that was reserved, by budget
+    """
+
+    count: int
+    concurrency: int
+    settings: dict[str, Any]
+    jobs: tuple[BenchedJob, ...]
+    total_s: float
+    stages: dict[str, Spread]
+    devices: dict[str, dict[str, Any]]
+    memory: dict[str, int]
+    last: ProveResult | None
+    worst_exit_code: int
+
+    @property
+    def completed(self) -> list[BenchedJob]:
+        return [job for job in self.jobs if job.error is None]
+
+    @property
+    def wall_ms(self) -> Spread | None:
+        """Of completed jobs."""
+        return Spread.of([job.wall_ms for job in self.completed]) if self.completed else None
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON has it."""
+        wall, completed = self.wall_ms, len(self.completed)
+        return {
+            "count": self.count,
+            "concurrency": self.concurrency,
+            "settings": self.settings,
+            "completed": completed,
+            "failed": len(self.jobs) - completed,
+            "total_s": self.total_s,
+            "proofs_per_minute": completed / self.total_s * 60,
+            "wall_ms": None if wall is None else asdict(wall),
+            "jobs": [asdict(job) for job in self.jobs],
+            "stages_ms": {name: asdict(spread) for name, spread in self.stages.items()},
+            "devices": self.devices,
+            "peak_bytes": self.memory,
+            "proof": None if self.last is None else self.last.proof.hex(),
+        }
+
+
+def bench_jobs(
+    source: SectorSource,
+    engine_with: Callable[[Recorder], Engine],
+    *,
+    count: int = 1,
+    concurrency: int = 1,
+    warm_up: int = 0,
+    timeline: Path | None = None,
+    on_event: OnEvent = ignore,
+) -> JobsBench:
+    """Prove a sector `count` times, at most `concurrency` at once, after `warm_up` times that do not count.
+
+    engine_with  makes the engine, with that recorder
+    timeline     a file for the TIMELINE lines of the measured jobs
+    Raises what setting up an engine raises; a job that fails is a figure, not an exception.
+    """
+    log = io.BytesIO()
+    with engine_with(Timeline(log)) as engine:
+        for k in range(warm_up):
+            with stage(on_event, f"warm-up {k + 1}"):
+                _prove(engine, source, f"{_WARM_UP} {k + 1}")
+        begin = time.perf_counter()
+        with (
+            ThreadPoolExecutor(concurrency) as pool,
+            stage(on_event, "jobs", total=count, unit="jobs") as done,
+        ):
+            waiting = [pool.submit(_prove, engine, source, f"bench {k + 1}") for k in range(count)]
+            outcomes = []
+            for k, future in enumerate(waiting, start=1):
+                outcomes.append(future.result())
+                done(k, count)
+        total_s = time.perf_counter() - begin
+        status = engine.status()
+    lines = list(_measured(log))
+    if timeline is not None:
+        replace_atomically(timeline, "".join(lines).encode())
+    stages, devices = _figures(lines, status)
+    return JobsBench(
+        count=count,
+        concurrency=concurrency,
+        settings=asdict(engine.settings),
+        jobs=tuple(job for job, _ in outcomes),
+        total_s=total_s,
+        stages=stages,
+        devices=devices,
+        memory={
+            memory.name: memory.peak
+            for memory in (*status.memory, *(device.memory for device in status.devices))
+            if memory.total
+        },
+        last=_as_prove_result(*outcomes[-1]),
+        worst_exit_code=max((_exit_code(result) for _, result in outcomes), default=0),
+    )
+
+
+def _prove(engine: Engine, source: SectorSource, name: str) -> tuple[BenchedJob, JobResult | CuzkError]:
+    """One job to its end; what it failed with is in what comes back."""
+    begin = time.perf_counter()
+    try:
+        outcome: JobResult | CuzkError | None = engine.submit(source, request_id=name).wait()
+    except CuzkError as error:
+        outcome = error
+    assert outcome is not None
+    wall_ms = round((time.perf_counter() - begin) * 1000)
+    if isinstance(outcome, CuzkError):
+        job = BenchedJob(job_id=name, status="FAILED", wall_ms=wall_ms, timings={}, error=str(outcome))
+        return job, outcome
+    error_text = None if outcome.error is None else str(outcome.error) or type(outcome.error).__name__
+    return (
+        BenchedJob(
+            job_id=name,
+            status=outcome.status.value,
+            wall_ms=wall_ms,
+            timings=asdict(outcome.timings),
+            error=error_text,
+        ),
+        outcome,
+    )
+
+
+def _exit_code(outcome: JobResult | CuzkError) -> int:
+    error = outcome if isinstance(outcome, CuzkError) else outcome.error
+    if error is None:
+        return 0
+    return error.exit_code if isinstance(error, CuzkError) else CuzkError.exit_code
+
+
+def _as_prove_result(job: BenchedJob, outcome: JobResult | CuzkError) -> ProveResult | None:
+    """The same in the form of `cuzk.prove`, if there is a proof."""
+    if isinstance(outcome, CuzkError) or outcome.proof is None:
+        return None
+    took = outcome.timings
+    return ProveResult(
+        status=outcome.status.value,
+        job_id=outcome.job_id,
+        proof=outcome.proof,
+        partitions=outcome.partitions,
+        timings=Timings(
+            total_ms=took.total_ms,
+            queue_ms=took.queue_ms,
+            srs_ms=took.srs_ms,
+            synth_ms=took.synth_ms,
+            gpu_ms=took.gpu_ms,
+        ),
+        wall_ms=job.wall_ms,
+    )
+
+
+def _measured(log: io.BytesIO) -> Iterator[str]:
+    """The lines of the jobs that count."""
+    for line in log.getvalue().decode().splitlines(keepends=True):
+        [event] = parse_line(line)
+        assert event is not None, line
+        if not event.job.startswith(_WARM_UP):
+            yield line
+
+
+def _figures(lines: list[str], status: EngineStatus) -> tuple[dict[str, Spread], dict[str, dict[str, Any]]]:
+    """Of stages and of devices; empty where nothing came so far."""
+    if not any(line.startswith(MARK) for line in lines):
+        return {}, {}
+    report = analyze(parse_log(iter(lines), name="this run"))
+    spans: dict[Kind, list[Span]] = {kind: [] for kind in Kind}
+    for run in report.runs:
+        for kind, ended in run.work.ended.items():
+            spans[kind] += [span for span in ended if not span.failed]
+    stages = {
+        name: Spread.of([span.took_ms for span in spans[kind]])
+        for kind, name in STAGES.items()
+        if spans[kind]
+    }
+    names = {device.ordinal: device.name for device in status.devices}
+    devices = {names[one.device]: device_facts([one]) for run in report.runs for one in run.devices}
+    return stages, devices

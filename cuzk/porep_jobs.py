@@ -1,0 +1,162 @@
+"""PoRep sectors as an engine sees them: the inputs of a job, parameters, and a prover on a device.
+
+prepare     check of the vanilla proofs, free values                  host, any thread
+on device   variables, rows, quotient, sums                           one target, one proof at a time
+after       the ends of the sums, A, B, C, encoding; the check        host, the worker's thread
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.porep import Commitments, free_values
+from cuzk.circuit.witness import FreeValues, free_places
+from cuzk.engine.seam import Needs
+from cuzk.engine.turn import Turn
+from cuzk.errors import InputError, ProofError
+from cuzk.groth16.parameters import Parameters
+from cuzk.groth16.proof import PROOF_BYTES, Proof
+from cuzk.groth16.prove import Randomizers, assemble, begin_proof
+from cuzk.groth16.target import Target
+from cuzk.groth16.verify import Verifier
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.sector.check import check_partition
+from cuzk.sector.inputs import C1
+from cuzk.sector.public_inputs import public_inputs
+
+_NUMBER_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PorepSetup:
+    """The parameters of a sector size, with its circuit, for the devices of one engine.
+
+    key          what tells the file from others
+    needs_of     what it takes, by device
+    open_target  by device: a target whose parameters are loaded, checked at a file's first use
+    """
+
+    name: str
+    key: Hashable
+    circuit: Circuit
+    parameters: Parameters
+    verifier: Verifier
+    needs_of: Mapping[str, Needs]
+    open_target: Callable[[str], Target]
+
+    def needs(self, device: str) -> Needs:
+        return self.needs_of[device]
+
+    def open(self, device: str) -> PorepProver:
+        return PorepProver(self, self.open_target(device))
+
+    @property
+    def partition_bytes(self) -> int:
+        """Of the free values of a partition."""
+        numbers, bits = free_places(self.circuit)
+        return _NUMBER_BYTES * len(numbers) + len(bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A partition that waits for a device."""
+
+    free: FreeValues
+    randomizers: Randomizers | None
+
+
+class PorepProver:
+    """A setup on one device. Its target serves one proof at a time: the turn's lock, or its only worker."""
+
+    def __init__(self, setup: PorepSetup, target: Target) -> None:
+        self._setup, self._target = setup, target
+
+    def prove(self, prepared: Prepared, turn: Turn) -> bytes:
+        setup, target = self._setup, self._target
+        with turn.on_device():
+            assignment = target.assign(setup.circuit, prepared.free)
+            turn.boundary()
+            finish = begin_proof(
+                target, setup.parameters, setup.circuit, assignment, on_event=lambda _: turn.boundary()
+            )
+        randomizers = prepared.randomizers or Randomizers.fresh()
+        return assemble(setup.parameters, finish(), randomizers).to_bytes()
+
+    def close(self) -> None:
+        self._target.close()
+
+
+class PorepWork:
+    """The partitions of a sector that are to be proven; its statement has been checked.
+
+    host         threads for the checks
+    randomizers  fixed ones, for tests; None gives fresh ones to every proof
+    """
+
+    kind = "porep-c2"
+
+    def __init__(
+        self,
+        c1: C1,
+        partitions: tuple[int, ...],
+        setup: PorepSetup,
+        host: CpuDevice,
+        randomizers: Randomizers | None = None,
+    ) -> None:
+        self._c1, self._host, self._randomizers = c1, host, randomizers
+        self.partitions, self.setup = partitions, setup
+        digest = hashlib.sha256(repr((partitions, randomizers)).encode())
+        self.input_bytes = _feed(digest, c1)
+        self.digest = digest.hexdigest()
+        self.partition_bytes = setup.partition_bytes
+
+    def prepare(self, partition: int) -> Prepared:
+        """Raises InputError, with the place, for vanilla proofs that are not those of the statement."""
+        c1 = self._c1
+        check_partition(c1, c1.partitions[partition], self._host)
+        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+        free = free_values(c1.shape, public, c1.partitions[partition])
+        return Prepared(free=free, randomizers=self._randomizers)
+
+    def holds(self, partition: int, proof: bytes) -> bool:
+        """Also False when a point of the proof is none."""
+        inputs = public_inputs(self._c1.statement, partition)
+        try:
+            return self.setup.verifier.verify_partition(inputs, Proof.from_bytes(proof))
+        except InputError:
+            return False
+
+    def assemble(self, proofs: Sequence[bytes]) -> bytes:
+        inputs = [public_inputs(self._c1.statement, partition) for partition in self.partitions]
+        if not self.setup.verifier.verify_partitions(inputs, [Proof.from_bytes(proof) for proof in proofs]):
+            raise ProofError(
+                "the proofs of the partitions hold one by one, but not together; none was handed out",
+                where=self._c1.origin,
+                next="this is a fault of cuzk: please report it",
+            )
+        whole = b"".join(proofs)
+        assert len(whole) == PROOF_BYTES * len(self.partitions), len(whole)
+        return whole
+
+
+def _feed(digest: Any, value: Any) -> int:
+    """Everything in a value, but not where it came from, goes into the digest; the bytes of its arrays."""
+    if isinstance(value, np.ndarray):
+        digest.update(repr((value.shape, value.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(value).data)
+        return value.nbytes
+    if isinstance(value, tuple):
+        digest.update(repr(len(value)).encode())
+        return sum(_feed(digest, one) for one in value)
+    if is_dataclass(value):
+        names = [field.name for field in fields(value) if field.name != "origin"]
+        digest.update(repr(names).encode())
+        return sum(_feed(digest, getattr(value, name)) for name in names)
+    digest.update(repr(value).encode())
+    return 0

@@ -1,0 +1,151 @@
+"""An engine for sectors: Commit 1 outputs in, verified proofs out, many at once on all devices.
+
+What `cuzk.prove` does for one sector, step by step, is done here by threads that are at different sectors:
+`engine.pipeline` decides who does what, `porep_jobs` says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from cuzk.engine.events import Subscription
+from cuzk.engine.jobs import Job, Priority
+from cuzk.engine.pipeline import DevicePlace, Pipeline
+from cuzk.engine.recorder import Recorder
+from cuzk.engine.settings import Settings
+from cuzk.engine.status import EngineStatus
+from cuzk.errors import UsageError
+from cuzk.events import Notice, OnEvent, ignore, one_at_a_time
+from cuzk.groth16.memory_plan import available_memory
+from cuzk.groth16.prove import Randomizers
+from cuzk.kernels.device.choose import Choice, choose_all, require_gpu_for_limit
+from cuzk.porep_jobs import PorepWork
+from cuzk.sector.check import check_statement
+from cuzk.sector_setups import SectorSetups
+from cuzk.sources import SectorSource, chosen_partitions, read_sector, require_randomizers
+
+_GIB = 1 << 30
+_MOST_MARGIN_BYTES = 5 * _GIB
+_MARGIN_SHARE = 10
+
+
+def usable_host_bytes() -> int:
+    """What an engine takes of the host's memory unless it is told: what is free, but for a margin."""
+    available = available_memory()
+    return available - min(_MOST_MARGIN_BYTES, available // _MARGIN_SHARE)
+
+
+def free_bytes(choice: Choice, limit: int | None) -> int:
+    """Of a card, now, up to a limit; 0 where there is none."""
+    if choice.card is None:
+        return 0
+    from cuzk.kernels.device.cuda import CudaDevice
+
+    with CudaDevice(choice.card.uuid, memory_limit=limit) as opened:
+        return opened.free_memory()
+
+
+class Engine:
+    """Proves sectors, as many at once as memory and devices allow.
+
+        with cuzk.Engine(devices=["cuda:0", "cuda:1"]) as engine:
+            jobs = [engine.submit(path) for path in paths]
+            proofs = [job.wait().require_proof() for job in jobs]
+
+    devices     as after --device; without any, every GPU, or the CPU if there is none
+    params      folder that is searched first for Groth16 parameters
+    threads     of the host
+    memory      bytes of the host that jobs and parameters may take; without it most of what is free now
+    vram_limit  bytes of each GPU's memory that may be taken, if not all that is free
+    recorder    hears what is done to partitions: `timeline.record.Timeline` writes it down
+    on_event    hears what is prepared at the first sector of a size, from one thread or another
+
+    `with` closes it: after a normal end it finishes what is under way, after an exception it cancels that.
+    Calls come from any thread. Raises DeviceError, UsageError, ResourceError.
+    """
+
+    def __init__(
+        self,
+        *,
+        devices: Sequence[str] = (),
+        params: Path | None = None,
+        threads: int | None = None,
+        memory: int | None = None,
+        vram_limit: int | None = None,
+        settings: Settings | None = None,
+        recorder: Recorder | None = None,
+        on_event: OnEvent = ignore,
+    ) -> None:
+        choices = {choice.name: choice for choice in choose_all(devices, threads)}
+        if len(choices) < len(devices):
+            raise UsageError("a device is named twice", where=", ".join(devices), next="name each once")
+        first = next(iter(choices.values()))
+        if first.why:
+            on_event(Notice(level="info", text=first.why))
+        self.settings, self._host = settings or Settings(), first.host
+        self._on_event = one_at_a_time(on_event)
+        require_gpu_for_limit(first, vram_limit)
+        card_bytes = {name: free_bytes(choice, vram_limit) for name, choice in choices.items()}
+        self._setups = SectorSetups(choices, card_bytes, params=params, on_event=self._on_event)
+        self._pipeline = Pipeline(
+            [DevicePlace(name=name, memory_bytes=nbytes) for name, nbytes in card_bytes.items()],
+            host_bytes=usable_host_bytes() if memory is None else memory,
+            settings=self.settings,
+            recorder=recorder,
+        )
+
+    def submit(
+        self,
+        source: SectorSource,
+        *,
+        request_id: str = "",
+        priority: Priority = Priority.NORMAL,
+        deadline_s: float | None = None,
+        partitions: Sequence[int] | None = None,
+        insecure_rs: tuple[int, int] | None = None,
+    ) -> Job:
+        """A job for the sector of a Commit 1 output, read and its statement checked.
+
+        source      as of `cuzk.prove`, and so are partitions and insecure_rs
+        request_id  a name for the request; the same inputs under the same name are proven once
+        deadline_s  seconds from now after which nobody needs the proof
+        Raises InputError, ParameterError, UsageError; what `engine.pipeline.Pipeline.submit` raises.
+        """
+        c1 = read_sector(source)
+        check_statement(c1)
+        chosen = chosen_partitions(c1, partitions)
+        randomizers = None
+        if insecure_rs is not None:
+            require_randomizers(insecure_rs, self._on_event)
+            randomizers = Randomizers(r=insecure_rs[0], s=insecure_rs[1])
+        work = PorepWork(c1, chosen, self._setups.of(c1.shape), self._host, randomizers)
+        return self._pipeline.submit(work, request_id=request_id, priority=priority, deadline_s=deadline_s)
+
+    def find(self, job_id: str) -> Job | None:
+        """One more handle on a job that is under way or whose result is kept."""
+        return self._pipeline.find(job_id)
+
+    def cancel(self, job_id: str) -> bool:
+        """End a job for everyone who waits for it; False if it is not under way."""
+        return self._pipeline.cancel(job_id)
+
+    def status(self) -> EngineStatus:
+        return self._pipeline.status()
+
+    def events(self, *, limit: int = 1000) -> Subscription:
+        """What happens from now on, of which at most `limit` events wait to be taken."""
+        return self._pipeline.events(limit=limit)
+
+    def close(self, *, drain: bool = True, timeout_s: float | None = None) -> bool:
+        """As `engine.pipeline.Pipeline.close`."""
+        return self._pipeline.close(drain=drain, timeout_s=timeout_s)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close(drain=error is None)

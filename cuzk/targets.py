@@ -1,0 +1,99 @@
+"""Targets for a parameter file, ready to prove: what must be known of the file, compiled and opened before.
+
+`prove` keeps one target on a card from call to call, in `kept_target`; an engine has targets of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuzk.events import Notice, OnEvent, stage
+from cuzk.groth16.checked import Checked, CheckedFiles
+from cuzk.groth16.locate import Found
+from cuzk.groth16.manifest import entry_of
+from cuzk.groth16.parameters import ParameterFile, Parameters
+from cuzk.groth16.target import Target
+from cuzk.groth16.target_cpu import CpuTarget
+from cuzk.kernels.device.choose import Choice
+from cuzk.warm_up import TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstUse:
+    """What is to be found out about a parameter file before its first proof, once.
+
+    What is published is known by its digest; of other files every point must be of order r.
+    """
+
+    path: Path
+    known: Checked
+    is_unknown: bool
+
+    @classmethod
+    def of(cls, found: Found, on_event: OnEvent) -> FirstUse:
+        """Raises ParameterError when the digest is not that of the manifest."""
+        checked = CheckedFiles()
+        known = checked.of(found.path)
+        entry = None if found.is_development else entry_of(found.path.name)
+        if entry is not None and known.digest != entry.digest:
+            with stage(on_event, "digest", unit="bytes") as progress:
+                checked.require_digest(found.path, entry, progress)
+        return cls(path=found.path, known=known, is_unknown=entry is None and not known.points_checked)
+
+    def check(self, target: Target, on_event: OnEvent) -> None:
+        """Raises ParameterError for a bad point."""
+        if self.is_unknown:
+            on_event(Notice(level="info", text=f"first use of {self.path}: its points are checked, once"))
+            target.require_good_points(on_event)
+            CheckedFiles().points_are_good(self.path, as_of=self.known)
+
+
+@contextmanager
+def kept_target(choice: Choice, parameters: ParameterFile, vram_limit: int | None) -> Iterator[Target]:
+    if choice.card is None:
+        yield CpuTarget(choice.host, parameters)
+        return
+    from cuzk.groth16.target_gpu import resident  # needs numba-cuda
+
+    with resident(choice.host, choice.card, parameters, memory_limit=vram_limit) as target:
+        yield target
+
+
+def new_target(choice: Choice, parameters: ParameterFile, memory_limit: int | None) -> Target:
+    """A target that nobody else uses."""
+    if choice.card is None:
+        return CpuTarget(choice.host, parameters)
+    from cuzk.groth16.points_on_card import PointsOfFile
+    from cuzk.groth16.target_gpu import GpuTarget
+    from cuzk.kernels.device.cuda import CudaDevice
+
+    uuid = choice.card.uuid
+    return GpuTarget(
+        choice.host,
+        choice.card.label,
+        lambda: CudaDevice(uuid, memory_limit=memory_limit),
+        PointsOfFile(parameters),
+    )
+
+
+def compile_ahead(choice: Choice, parameters: Parameters, on_event: OnEvent) -> None:
+    if choice.card is None:
+        warm_up(choice.host, TO_PROVE, on_event)
+        return
+    from cuzk.warm_up_gpu import warm_up_gpu
+
+    warm_up(choice.host, TO_PROVE_BESIDE_GPU, on_event)
+    warm_up_gpu(choice.host, choice.card, "prove", parameters.counts.domain_log2, on_event)
+
+
+def warn_of_development(found: Found, on_event: OnEvent) -> None:
+    if found.is_development:
+        on_event(
+            Notice(
+                level="warning",
+                text=f"development parameters, from {found.path.parent}: no network accepts such proofs",
+            )
+        )

@@ -1,0 +1,90 @@
+"""What `bench single` and `bench multi` show: the reports that storage providers' scripts know, then ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cuzk import view
+from cuzk.units import format_size
+
+if TYPE_CHECKING:
+    from cuzk.bench_jobs import BenchedJob, JobsBench, Spread
+
+
+def show_single(result: JobsBench) -> None:
+    """The result block of the last job; with its error instead of times if it failed."""
+    if result.last is not None:
+        click.echo(view.proof_block(result.last))
+    else:
+        job = result.jobs[-1]
+        click.echo(f"\n=== Proof Result ===\nstatus:    {job.status}")
+        click.echo(f"job_id:    {job.job_id}\nerror:     {job.error}")
+    _show_ours(result)
+
+
+def show_multi(result: JobsBench, kind: str) -> None:
+    """A line a job, a summary."""
+    click.echo("=== Batch Benchmark ===")
+    click.echo(f"proof type:  {kind}\ncount:       {result.count}\nconcurrency: {result.concurrency}\n")
+    for k, job in enumerate(result.jobs, start=1):
+        click.echo(f"  [{k}/{result.count}] {_line(job)}")
+    completed, wall = result.completed, result.wall_ms
+    click.echo("\n=== Batch Summary ===")
+    click.echo(f"total time:    {result.total_s:.1f}s")
+    click.echo(f"completed:     {len(completed)}\nfailed:        {len(result.jobs) - len(completed)}")
+    if wall is not None:
+        from cuzk.bench_jobs import Spread
+
+        click.echo(f"wall time:     {_average(wall)}")
+        click.echo(f"prove time:    {_average(Spread.of([job.timings['gpu_ms'] for job in completed]))}")
+        a_proof = result.total_s / len(completed)
+        click.echo(f"throughput:    {60 / a_proof:.3f} proofs/min ({a_proof:.1f}s/proof)")
+        click.echo(f"latency:       median={_s(wall.median)} p95={_s(wall.p95)}")
+    _show_ours(result)
+
+
+def _line(job: BenchedJob) -> str:
+    if job.error is not None:
+        return f"{job.status} \N{EM DASH} {_s(job.wall_ms)} ({job.error})"
+    times = f"prove={job.timings['gpu_ms']} ms, queue={job.timings['queue_ms']} ms"
+    return f"{job.status} \N{EM DASH} {_s(job.wall_ms)} ({times})"
+
+
+def _average(spread: Spread) -> str:
+    return f"avg={_s(spread.mean)} min={_s(spread.least)} max={_s(spread.most)}"
+
+
+def _s(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.1f}s"
+
+
+def _show_ours(result: JobsBench) -> None:
+    """Stages of partitions, devices, memory."""
+    if result.stages:
+        click.secho(
+            "\nstages of a partition, in ms; sums over partitions may exceed the total time", bold=True
+        )
+        rows = [
+            (name, *(round(getattr(spread, figure)) for figure in ("median", "p95", "most", "total")))
+            for name, spread in result.stages.items()
+        ]
+        view.show_table(("stage", "median", "p95", "most", "sum"), rows)
+    if result.devices:
+        click.secho("devices, from the first partition to the last", bold=True)
+        view.show_table(
+            ("device", "busy ms", "idle ms", "efficiency", "lock held ms", "by lock", "by kernels"),
+            [_device_row(name, facts) for name, facts in result.devices.items()],
+        )
+    for name, nbytes in result.memory.items():
+        click.echo(f"most reserved of {name}: {format_size(nbytes)}")
+
+
+def _device_row(name: str, facts: dict[str, object]) -> tuple[object, ...]:
+    busy, idle, held = (facts[key] for key in ("gpu_busy_ms", "gap_total_ms", "lock_held_ms"))
+    assert isinstance(busy, int) and isinstance(idle, int)
+    by_lock = None if held is None or not busy + idle else 100 * int(str(held)) / (busy + idle)
+    shares = (facts["efficiency_percent"], by_lock, facts["kernel_efficiency_percent"])
+    whole, lock, kernels = ("-" if share is None else f"{float(str(share)):.1f} %" for share in shares)
+    return name, busy, idle, whole, "-" if held is None else held, lock, kernels

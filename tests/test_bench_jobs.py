@@ -1,0 +1,236 @@
+"""`bench single` and `bench multi` over an engine whose proofs are names: figures, reports, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cuzk import cli
+from cuzk.bench_jobs import Spread, bench_jobs
+from cuzk.cli_engine import EngineFlags
+from cuzk.config import Config
+from cuzk.engine.pipeline import DevicePlace, Pipeline
+from cuzk.engine.recorder import NoRecorder, Recorder
+from cuzk.engine.settings import Settings
+from cuzk.engine.testing import FakeSetup, FakeWork, Fate, raises, wrong
+from cuzk.errors import InputError, ProofError
+from cuzk.timeline.read import read_log
+
+
+class FakeEngine:
+    """As much of `cuzk.Engine` as a benchmark needs; every source is one fake work of three partitions."""
+
+    def __init__(self, recorder: Recorder, fates: list[Fate] | None = None) -> None:
+        self.settings = Settings()
+        self.submitted: list[str] = []
+        self._setup = FakeSetup(fates={"cuda:0": deque(fates or [])}, device_bytes=1 << 20)
+        place = DevicePlace(name="cuda:0", memory_bytes=1 << 30)
+        self._pipeline = Pipeline([place], host_bytes=1 << 30, settings=self.settings, recorder=recorder)
+        self.status = self._pipeline.status
+
+    def submit(self, source: Any, *, request_id: str) -> Any:
+        self.submitted.append(request_id)
+        if source == "bad":
+            raise InputError("this is no sector", where="bad")
+        work = FakeWork(str(source), (0, 1, 2), self._setup)
+        return self._pipeline.submit(work, request_id=request_id)
+
+    def __enter__(self) -> FakeEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipeline.close()
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The command's engine is a fake one: `fates` are those of its proofs, `flags` what was asked for."""
+    found: dict[str, Any] = {"fates": []}
+
+    def engine(flags: EngineFlags, config: Config, recorder: Recorder, on_event: Any) -> FakeEngine:
+        found["flags"] = flags
+        found["engine"] = FakeEngine(recorder, found["fates"])
+        return found["engine"]
+
+    monkeypatch.setattr(EngineFlags, "engine", engine)
+    return found
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, ["bench", *arguments])
+
+
+def bench(source: str = "c1.json", *, fates: list[Fate] | None = None, **options: Any) -> Any:
+    return bench_jobs(source, lambda recorder: FakeEngine(recorder, fates), **options)  # type: ignore[arg-type, return-value]
+
+
+# ---- figures ----
+
+
+def test_every_job_is_work_of_its_own_and_counted_once() -> None:
+    result = bench(count=5, concurrency=2, warm_up=2)
+    facts = result.facts()
+    assert (facts["count"], facts["completed"], facts["failed"]) == (5, 5, 0)
+    assert [job["job_id"] for job in facts["jobs"]] == [f"bench {k}" for k in range(1, 6)]
+    assert facts["stages_ms"]["on the device"]["most"] <= facts["wall_ms"]["most"]
+    assert facts["devices"]["cuda:0"]["gpu_calls"] == 15  # and not those of the warm-up
+    assert facts["peak_bytes"]["cuda:0"] == 1 << 20
+    assert bytes.fromhex(facts["proof"]) == b"c1.json:0;c1.json:1;c1.json:2;"
+    assert facts["proofs_per_minute"] == pytest.approx(5 / facts["total_s"] * 60)
+    assert result.worst_exit_code == 0
+
+
+def test_jobs_that_fail_are_figures_and_decide_the_exit_code() -> None:
+    good: Fate = lambda turn: None  # noqa: E731
+    result = bench(fates=[good, good, good, wrong, wrong], count=3)
+    assert [job.status for job in result.jobs] == ["COMPLETED", "FAILED", "COMPLETED"]
+    assert "no proof of this partition verified" in result.jobs[1].error
+    assert result.worst_exit_code == ProofError.exit_code == 3
+    assert bench(fates=[raises(ValueError("x"))]).worst_exit_code == 1
+
+
+def test_a_source_that_is_refused_fails_its_jobs_and_leaves_no_stages() -> None:
+    result = bench("bad", count=2)
+    assert [(job.status, job.error) for job in result.jobs] == 2 * [("FAILED", "bad: this is no sector")]
+    assert (result.stages, result.devices, result.wall_ms, result.last) == ({}, {}, None, None)
+    assert result.worst_exit_code == 1
+
+
+def test_the_timeline_has_the_measured_jobs_only(tmp_path: Path) -> None:
+    log = tmp_path / "timeline.log"
+    bench(count=2, warm_up=1, timeline=log)
+    [events] = read_log(log).runs
+    assert {event.job for event in events} == {"bench 1", "bench 2"}
+    assert {"SYNTH_START", "GPU_END", "LOCK_WAIT", "ASSEMBLED"} <= {event.name for event in events}
+
+
+def test_no_more_jobs_are_under_way_than_asked_for() -> None:
+    engines: list[FakeEngine] = []
+    most = [0]
+
+    class Counting(FakeEngine):
+        def submit(self, source: Any, *, request_id: str) -> Any:
+            job = super().submit(source, request_id=request_id)
+            most[0] = max(most[0], len(self.status().jobs))
+            return job
+
+    def engine_with(recorder: Recorder) -> FakeEngine:
+        engines.append(Counting(recorder))
+        return engines[-1]
+
+    bench_jobs("x", engine_with, count=20, concurrency=3)  # type: ignore[arg-type]
+    assert len(engines[0].submitted) == 20 and 1 <= most[0] <= 3
+
+
+@pytest.mark.parametrize(
+    ("figures", "median", "p95"),
+    [([7.0], 7.0, 7.0), ([1.0, 3.0], 2.0, 3.0), ([float(k) for k in range(1, 101)], 50.5, 95.0)],
+    ids=["one", "two", "a hundred"],
+)
+def test_spreads_are_those_of_the_textbook(figures: list[float], median: float, p95: float) -> None:
+    spread = Spread.of(figures)
+    assert (spread.median, spread.p95, spread.least, spread.most) == (median, p95, min(figures), max(figures))
+    assert spread.total == sum(figures) == pytest.approx(spread.mean * len(figures))
+
+
+# ---- reports ----
+
+
+def test_the_report_of_one_proof_is_the_result_block_then_ours(engines: dict[str, Any]) -> None:
+    result = run("single", "-t", "porep", "--c1", "c1.json")
+    assert result.exit_code == 0, result.stderr
+    block = re.compile(
+        r"\n=== Proof Result ===\nstatus:    COMPLETED\njob_id:    bench 1\n"
+        r"timings:   total=\d+ ms \(queue=\d+ ms, srs=\d+ ms, synth=\d+ ms, gpu=\d+ ms\)\n"
+        r"wall time: \d+ ms\nproof:     30 bytes \(hex: [0-9a-f]{60}\)\n"
+    )
+    assert block.match(result.stdout), result.stdout
+    assert "stages of a partition" in result.stdout and "cuda:0" in result.stdout
+    assert engines["engine"].submitted == ["bench 1"]
+
+
+def test_the_report_of_many_is_that_of_the_daemons_tool_then_ours(engines: dict[str, Any]) -> None:
+    for name in ("multi", "batch"):
+        result = run(name, "-t", "Seal-Commit", "--c1", "c1.json", "-c", "2", "-j", "2")
+        assert result.exit_code == 0, result.stderr
+        seconds = r"\d+\.\ds"
+        report = re.compile(
+            r"=== Batch Benchmark ===\nproof type:  seal-commit\ncount:       2\nconcurrency: 2\n\n"
+            + "".join(
+                rf"  \[{k}/2\] COMPLETED \u2014 {seconds} \(prove=\d+ ms, queue=\d+ ms\)\n" for k in (1, 2)
+            )
+            + r"\n=== Batch Summary ===\n"
+            rf"total time:    {seconds}\ncompleted:     2\nfailed:        0\n"
+            rf"wall time:     avg={seconds} min={seconds} max={seconds}\n"
+            rf"prove time:    avg={seconds} min={seconds} max={seconds}\n"
+            rf"throughput:    \d+\.\d\d\d proofs/min \({seconds}/proof\)\n"
+            rf"latency:       median={seconds} p95={seconds}\n"
+        )
+        assert report.match(result.stdout), result.stdout
+        assert engines["engine"].submitted[0] == "warm-up 1"
+
+
+def test_a_failed_proof_is_reported_and_ends_with_3(engines: dict[str, Any]) -> None:
+    engines["fates"] = [wrong, wrong]
+    single = run("single", "-t", "porep", "--c1", "c1.json")
+    assert single.exit_code == 3
+    assert single.stdout.startswith(
+        "\n=== Proof Result ===\nstatus:    FAILED\njob_id:    bench 1\nerror:     "
+    )
+    multi = run("multi", "-t", "porep", "--c1", "c1.json", "-c", "1", "--warm-up", "0")
+    assert multi.exit_code == 3
+    assert "failed:        1\n" in multi.stdout and "throughput" not in multi.stdout
+
+
+def test_json_has_the_same_facts_and_nothing_else(engines: dict[str, Any], tmp_path: Path) -> None:
+    log = tmp_path / "t.log"
+    result = run("multi", "-t", "porep", "--c1", "c1.json", "-c", "2", "--json", "--timeline", str(log))
+    facts = json.loads(result.stdout)
+    assert (facts["type"], facts["completed"], len(facts["jobs"])) == ("porep", 2, 2)
+    assert facts["settings"]["gpu_lock"] == "narrow"
+    assert log.read_text().startswith("TIMELINE,")
+
+
+def test_options_reach_the_engine(engines: dict[str, Any]) -> None:
+    run(
+        "single", "-t", "porep", "--c1", "c1.json", "--device", "cuda:0", "--device", "cpu", "--gpu-workers",
+        "3", "--partition-workers", "5", "--lookahead", "7", "--gpu-lock", "coarse", "--memory", "2GiB",
+        "--vram-limit", "1GiB", "--threads", "9",
+    )  # fmt: skip
+    assert engines["flags"] == EngineFlags(
+        devices=("cuda:0", "cpu"),
+        params=None,
+        threads=9,
+        memory=2 << 30,
+        vram_limit=1 << 30,
+        gpu_workers=3,
+        partition_workers=5,
+        lookahead=7,
+        gpu_lock="coarse",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["single", "--c1", "c1.json"],
+        ["single", "-t", "porep"],
+        ["single", "-t", "winning", "--c1", "c1.json"],
+        ["multi", "-t", "porep", "--c1", "c1.json", "-c", "0"],
+        ["multi", "-t", "porep", "--c1", "c1.json", "--gpu-lock", "wide"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2_before_any_work(arguments: list[str], engines: dict[str, Any]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2 and "engine" not in engines
+
+
+def test_nothing_is_recorded_where_nobody_listens() -> None:
+    assert NoRecorder().record("GPU_START", "a", partition=0) is None  # type: ignore[func-returns-value]

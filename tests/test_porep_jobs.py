@@ -1,0 +1,220 @@
+"""A partition through an engine's prover: what happens under the device's lock, and what does not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuzk import porep_jobs
+from cuzk.circuit.builder import Circuit
+from cuzk.engine.pipeline import DevicePlace, Pipeline
+from cuzk.engine.seam import Needs
+from cuzk.engine.settings import Settings
+from cuzk.engine.turn import Abandoned, Turn
+from cuzk.errors import InputError
+from cuzk.groth16.generate import generate
+from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.prove import Randomizers
+from cuzk.groth16.target_cpu import CpuTarget
+from cuzk.groth16.values_at_tau import Trapdoors
+from cuzk.groth16.verify import Verifier
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.porep_jobs import PorepProver, PorepSetup, PorepWork, Prepared
+from cuzk.sector.c1 import read_c1
+from tests.groth16.test_prove import PROOF_R13_S17
+from tests.sector.documents import POREP
+from tests.toy_circuit import toy_circuit, toy_values
+
+HOST = CpuDevice(threads=2)
+PREPARED = Prepared(free=toy_values(1, 2), randomizers=Randomizers(r=13, s=17))
+
+
+@pytest.fixture(scope="module")
+def toy() -> Circuit:
+    return toy_circuit()
+
+
+@pytest.fixture(scope="module")
+def params(compiled: None, toy: Circuit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of upstream's trapdoors."""
+    folder = tmp_path_factory.mktemp("toy")
+    trapdoors = Trapdoors.of([2, 3, 5, 7, 11])
+    return generate(HOST, toy, trapdoors, folder=folder, stem="toy", sector_bytes=0, given=True)
+
+
+class RecordingTarget:
+    """A target that notes each call, also of what it gave, and whether the device's lock was held."""
+
+    def __init__(self, target: CpuTarget, lock: threading.Lock) -> None:
+        self._target, self._lock = target, lock
+        self.calls: list[tuple[str, bool]] = []
+        self.during: Callable[[str], None] = lambda name: None
+
+    def __getattr__(self, name: str) -> Any:
+        inner = getattr(self._target, name)
+        return self._noted(name, inner) if callable(inner) else inner
+
+    def _noted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            self.calls.append((name, self._lock.locked()))
+            self.during(name)
+            result = function(*arguments)
+            return self._noted(f"end of {name}", result) if callable(result) else result
+
+        return call
+
+
+@pytest.fixture
+def setup(toy: Circuit, params: Path) -> PorepSetup:
+    parameters = open_parameters(params)
+    return PorepSetup(
+        name="toy",
+        key="toy",
+        circuit=toy,
+        parameters=parameters,
+        verifier=Verifier(parameters.key),
+        needs_of={"cpu": Needs(device=0, host=0)},
+        open_target=lambda device: CpuTarget(HOST, parameters),
+    )
+
+
+@pytest.fixture
+def lock() -> threading.Lock:
+    return threading.Lock()
+
+
+@pytest.fixture
+def target(params: Path, lock: threading.Lock) -> RecordingTarget:
+    return RecordingTarget(CpuTarget(HOST, open_parameters(params)), lock)
+
+
+def turn(lock: threading.Lock, over: list[bool] | None = None, mode: Any = "narrow") -> Turn:
+    return Turn(lock, mode, is_over=lambda: bool(over), record=lambda name: None, clock=lambda: 0.0)
+
+
+def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
+    setup: PorepSetup, target: RecordingTarget, lock: threading.Lock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def noted(name: str, function: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            target.calls.append((name, lock.locked()))
+            return function(*arguments, **named)
+
+        return call
+
+    monkeypatch.setattr(porep_jobs, "assemble", noted("assemble", porep_jobs.assemble))
+    monkeypatch.setattr(Randomizers, "fresh", noted("fresh", Randomizers.fresh))
+    prover = PorepProver(setup, target)  # type: ignore[arg-type]
+    assert prover.prove(PREPARED, turn(lock)).hex() == PROOF_R13_S17
+    prover.prove(replace(PREPARED, randomizers=None), turn(lock))
+
+    once = len(target.calls) // 2
+    under_lock = [name for name, held in target.calls[:once] if held]
+    outside = [name for name, held in target.calls[once:] if not held]
+    sums = ["end of sum_over"] * 4
+    assert under_lock == ["assign", "rows", "quotient", *["sum_over"] * 4, "sum_of_h", *sums]
+    ends = ["end of sum_of_h", *["end of end of sum_over"] * 4]
+    assert outside == ["fresh", *ends, "assemble"]
+    assert not lock.locked()
+
+
+@pytest.mark.parametrize("at", ["assign", "rows", "quotient", "sum_over", "sum_of_h", "end of sum_over"])
+def test_a_proof_that_nobody_wants_ends_at_the_next_step_and_leaves_the_target_usable(
+    at: str, setup: PorepSetup, target: RecordingTarget, lock: threading.Lock
+) -> None:
+    over: list[bool] = []
+    target.during = lambda name: over.append(True) if name == at and not over else None
+    prover = PorepProver(setup, target)  # type: ignore[arg-type]
+    with pytest.raises(Abandoned):
+        prover.prove(PREPARED, turn(lock, over))
+    assert target.calls[-1][0] == at or at == "sum_over"  # the sums of a proof are begun together
+    assert not lock.locked()
+    assert prover.prove(PREPARED, turn(lock)).hex() == PROOF_R13_S17
+
+
+class ToyWork:
+    """The toy circuit as work of an engine."""
+
+    kind, partitions, input_bytes, partition_bytes = "toy", (0, 1, 2), 0, 0
+
+    def __init__(self, setup: PorepSetup, digest: str) -> None:
+        self.setup, self.digest = setup, digest
+
+    def prepare(self, partition: int) -> Prepared:
+        return PREPARED
+
+    def holds(self, partition: int, proof: bytes) -> bool:
+        return proof.hex() == PROOF_R13_S17
+
+    def assemble(self, proofs: Any) -> bytes:
+        return b"".join(proofs)
+
+
+@pytest.mark.parametrize("gpu_lock", ["narrow", "coarse", "none"])
+def test_workers_that_share_a_device_give_upstreams_proofs(gpu_lock: Any, setup: PorepSetup) -> None:
+    """In any of the modes: with "none" each has a target of its own."""
+    places = [DevicePlace(name="cpu", memory_bytes=0)]
+    with Pipeline(places, host_bytes=1 << 20, settings=Settings(gpu_lock=gpu_lock)) as engine:
+        jobs = [engine.submit(ToyWork(setup, str(k))) for k in range(4)]
+        for job in jobs:
+            result = job.wait(300)
+            assert result is not None and result.require_proof().hex() == 3 * PROOF_R13_S17
+
+
+# ---- the inputs of a sector ----
+
+
+@pytest.fixture
+def work_of(setup: PorepSetup) -> Callable[..., PorepWork]:
+    def work(c1: Any = None, partitions: tuple[int, ...] = (0,), rs: Any = None) -> PorepWork:
+        return PorepWork(c1 or read_c1(POREP / "2k-random.json"), partitions, setup, HOST, rs)
+
+    return work
+
+
+def test_equal_inputs_have_equal_digests_wherever_they_came_from(work_of: Callable[..., PorepWork]) -> None:
+    c1 = read_c1(POREP / "2k-random.json")
+    works = [work_of(), work_of(replace(c1, origin="elsewhere"))]
+    assert works[0].digest == works[1].digest
+    assert works[0].input_bytes == works[1].input_bytes > 15 * 32 * 2  # more than its columns
+
+
+def test_every_input_changes_the_digest(work_of: Callable[..., PorepWork]) -> None:
+    c1 = read_c1(POREP / "2k-random.json")
+    [partition] = c1.partitions
+    columns = partition.columns.copy()
+    columns[-1, -1, -1, -1] ^= 1
+    others = [
+        work_of(replace(c1, **{name: bytes(32)}))
+        for name in ("replica_id", "comm_d", "comm_r", "seed", "ticket")
+    ]
+    others += [
+        work_of(replace(c1, partitions=(replace(partition, columns=columns),))),
+        work_of(replace(c1, registered_proof=read_c1(POREP / "2k-synthetic.json").registered_proof)),
+        work_of(partitions=(0, 1)),
+        work_of(rs=Randomizers(r=1, s=2)),
+    ]
+    assert len({work.digest for work in [work_of(), *others]}) == 1 + len(others)
+
+
+def test_vanilla_proofs_are_checked_when_a_partition_is_prepared(work_of: Callable[..., PorepWork]) -> None:
+    c1 = read_c1(POREP / "2k-random.json")
+    good = work_of(c1).prepare(0)
+    assert len(good.free.numbers) and good.randomizers is None
+    [partition] = c1.partitions
+    columns = partition.columns.copy()
+    columns[0, 3, 1] ^= np.uint8(1)
+    bad = work_of(replace(c1, partitions=(replace(partition, columns=columns),)))
+    with pytest.raises(InputError, match="column") as raised:
+        bad.prepare(0)
+    assert raised.value.where is not None and "partition 0, challenge 0" in raised.value.where
+
+
+def test_bytes_that_are_no_proof_do_not_hold(work_of: Callable[..., PorepWork]) -> None:
+    assert not work_of().holds(0, bytes(192))
