@@ -52,16 +52,17 @@ class GroupCosts:
 
 
 COSTS = {
-    1: GroupCosts(random_ns=0.290, in_order_ns=0.246, round_ms=0.050, lists_ms=0.13, host_ms=1.0),
-    2: GroupCosts(random_ns=0.910, in_order_ns=0.880, round_ms=0.077, lists_ms=0.50, host_ms=1.6),
+    1: GroupCosts(random_ns=0.298, in_order_ns=0.252, round_ms=0.050, lists_ms=0.15, host_ms=0.5),
+    2: GroupCosts(random_ns=0.910, in_order_ns=0.880, round_ms=0.077, lists_ms=0.60, host_ms=0.9),
 }
-SORT_NS = 0.065  # a digit, simple sort
-STAGED_SORT_NS = 0.030
-LIST_NS = 0.016  # a digit, in the lists of all rounds
-SCAN_NS = 0.16  # a bucket, in the scans of all rounds
-PASS_MS = 0.35  # begin, scans and sort of a pass, however short
-SELECT_MS = 0.20  # the same of a sum over bits
+SORT_NS = 0.060  # a digit, simple sort
+STAGED_SORT_NS = 0.026
+LIST_NS = 0.013  # a digit, in the lists of all rounds
+SCAN_NS = 0.040  # a bucket, in the scans of all rounds
+PASS_MS = 0.15  # begin, scans and lists of a pass, however short
+SELECT_MS = 0.10  # the same of a sum over bits
 SELECT_NS = 0.005  # a bit
+SELECT_HOST_MS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ def selected_cost(form: Form, plan: SelectedPlan, speed: Speed) -> SumCost:
         sort_ms=_TO_MS * SELECT_NS * plan.n / throughput(speed),
         additions_ms=additions_ms / throughput(speed),
         latency_ms=(SELECT_MS + costs.lists_ms + plan.rounds * costs.round_ms) / pace(speed),
-        host_ms=SELECT_MS,
+        host_ms=SELECT_HOST_MS,
     )
 
 
