@@ -14,7 +14,8 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ResourceError
 from cuzk.groth16.card_plan import PHASES, CardFacts, CardPlan
-from cuzk.groth16.memory_plan import MemoryPlan, available_memory
+from cuzk.groth16.memory_limits import available_memory
+from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.kernels.card_speed import Speed, pace, throughput

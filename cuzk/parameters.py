@@ -15,7 +15,8 @@ from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
 from cuzk.groth16.generate import generate
 from cuzk.groth16.locate import development_folder, find_parameters, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
-from cuzk.groth16.memory_plan import GenerationPlan, available_memory
+from cuzk.groth16.memory_limits import available_memory
+from cuzk.groth16.memory_plan import GenerationPlan
 from cuzk.groth16.parameters import PointCounts, open_parameters
 from cuzk.groth16.point_rows import PointRows, require_good_points
 from cuzk.groth16.qap import point_counts

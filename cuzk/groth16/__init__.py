@@ -4,7 +4,8 @@ Read in this order:
 
     encoding, proof                  single points and proofs as bytes
     verifying_key, parameters        the formats of `.vk` and `.params`; reading them
-    qap, point_rows, memory_plan     domain and counts of a circuit; sections as rows; what a proof will take
+    qap, point_rows, proof_memory    domain and counts of a circuit; sections as rows; where proofs write to
+    memory_plan, memory_limits       what a proof will take; what there is
     query                            which scalars meet the points of a section
     target, target_cpu, target_gpu   quotient and sums of a proof, and the two machines that compute them
     prove, verify                    from an assignment to a verified proof; the pairing equation

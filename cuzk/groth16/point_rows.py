@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.events import OnEvent, stage
-from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
+from cuzk.groth16.parameters import SECTIONS, ParameterFile, PointCounts, SectionName
 from cuzk.groth16.target import bad_point, require_subgroup
 from cuzk.kernels.device.cpu import Arena, CpuDevice
 from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
@@ -30,14 +30,22 @@ def slices(count: int) -> list[slice]:
     return [slice(begin, min(begin + SLICE, count)) for begin in range(0, count, SLICE)]
 
 
-class PointRows:
-    """Decodes points of the sections of one file, each time into the place of those before: into `arena`."""
+def words_of_rows(device: CpuDevice, counts: PointCounts) -> int:
+    """What the largest slice takes, with all that its sum needs."""
+    points = min(SLICE, counts.h)
+    rows = padded(points) + msm_scratch_rows(device, device.g1, points)
+    return rows * 2 * int(device.g1.words)
 
-    def __init__(self, device: CpuDevice, parameters: ParameterFile) -> None:
+
+class PointRows:
+    """Decodes points of the sections of one file, each time into the place of those before.
+
+    arena  where to: others may use it while no rows are in use
+    """
+
+    def __init__(self, device: CpuDevice, parameters: ParameterFile, arena: Arena | None = None) -> None:
         self.device, self.parameters = device, parameters
-        points = min(SLICE, len(parameters.h))
-        largest = (padded(points) + msm_scratch_rows(device, device.g1, points)) * 2 * device.g1.words
-        self.arena = Arena(largest)  # lent to whoever works while no rows are in use
+        self._arena = Arena(words_of_rows(device, parameters.counts)) if arena is None else arena
 
     def form_of(self, section: SectionName) -> Any:
         """The form of the section's group."""
@@ -57,7 +65,7 @@ class PointRows:
         else:
             index = chosen
         count = len(encoded) if index is None else len(index)
-        (rows,) = self.arena.take((padded(count) + spare, 2 * form.words))
+        (rows,) = self._arena.take((padded(count) + spare, 2 * form.words))
         bad = decode_points(self.device, form, encoded, rows, index)
         if bad is not None:
             raise bad_point(self.parameters.where, section, BadPoint(first + bad.index, bad.reason))

@@ -1,6 +1,6 @@
 """The CPU as a target: sections are decoded a slice at a time, each into the place of the one before.
 
-Memory      one arena serves the transforms and the point rows of all sums, slice by slice, in turn.
+Memory      `proof_memory`: transforms and the point rows of all sums, slice by slice, take turns.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import evaluate_rows
 from cuzk.circuit.witness import Assignment, FreeValues, assign
 from cuzk.events import OnEvent, Progress
-from cuzk.groth16.memory_plan import MemoryPlan, available_memory
+from cuzk.groth16.memory_limits import available_memory
+from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters import ParameterFile, SectionName
-from cuzk.groth16.point_rows import PointRows, require_good_points, slices
+from cuzk.groth16.point_rows import PointRows, require_good_points, slices, words_of_rows
+from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.query import selections
 from cuzk.groth16.target import End, Pending, Query, group_point
-from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
+from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.msm import msm
 from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
@@ -30,21 +32,26 @@ from cuzk.kernels.selected_sum import scratch_rows as bits_scratch_rows
 
 
 class CpuTarget:
-    """See `target.Target`. Sums begin when they are asked for: nothing is gained by beginning earlier."""
+    """See `target.Target`. Sums begin when they are asked for: nothing is gained by beginning earlier.
 
-    def __init__(self, device: CpuDevice, parameters: ParameterFile) -> None:
+    memory  for a domain of this size, if it has been made ready before
+    """
+
+    def __init__(
+        self, device: CpuDevice, parameters: ParameterFile, memory: ProofMemory | None = None
+    ) -> None:
         self.host = device
         self.name = device.name
         self._counts = parameters.counts
-        self._points = PointRows(device, parameters)
+        self._memory = memory or ProofMemory(self._counts.h + 1, words_of_rows(device, self._counts))
+        self._points = PointRows(device, parameters, self._memory.arena)
         self._scratch: list[Vector] = []  # of the transforms, from `rows` on
 
     def require_memory(self) -> None:
         MemoryPlan.of(self.host, self._counts).require(available_memory())
 
     def prepare(self) -> None:
-        """Touch the memory of rows and transforms: three vectors of the domain."""
-        self._points.arena.touch_ahead(3 * (self._counts.h + 1) * 4)
+        self._memory.touch_ahead()
 
     def opened(self, circuit: Circuit) -> None:
         """There is nothing to wait for."""
@@ -57,8 +64,8 @@ class CpuTarget:
 
     def rows(self, circuit: Circuit, assignment: Assignment) -> tuple[Vector, Vector]:
         m = self._counts.h + 1
-        a = aligned_empty(m, 4)
-        b, *self._scratch = self._points.arena.take((m, 4), (m, 4), (m, 4))
+        (a,) = self._memory.vector.take((m, 4))
+        b, *self._scratch = self._memory.arena.take((m, 4), (m, 4), (m, 4))
         return evaluate_rows(self.host, circuit, assignment, out=(a, b))
 
     def quotient(self, rows: tuple[Vector, Vector]) -> Vector:

@@ -22,7 +22,8 @@ from cuzk.circuit.rows import A, B
 from cuzk.circuit.witness import FreeValues
 from cuzk.events import OnEvent, Progress, stage
 from cuzk.groth16.card_plan import CardFacts, CardPlan, SectionPlan
-from cuzk.groth16.memory_plan import MemoryPlan, available_memory
+from cuzk.groth16.memory_limits import available_memory
+from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
 from cuzk.groth16.qap import NO_FULL, FullCounts, full_counts
