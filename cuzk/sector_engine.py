@@ -18,7 +18,7 @@ from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
 from cuzk.errors import UsageError
 from cuzk.events import Notice, OnEvent, ignore, one_at_a_time
-from cuzk.groth16.memory_plan import available_memory
+from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.prove import Randomizers
 from cuzk.kernels.device.choose import Choice, choose_all, require_gpu_for_limit
 from cuzk.porep_jobs import PorepWork
