@@ -85,6 +85,7 @@ class PorepProver:
             finish = begin_proof(
                 target, setup.parameters, setup.circuit, assignment, on_event=lambda _: turn.boundary()
             )
+            turn.computed(target.computed_ms())
         randomizers = prepared.randomizers or Randomizers.fresh()
         return assemble(setup.parameters, finish(), randomizers).to_bytes()
 

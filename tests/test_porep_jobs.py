@@ -118,7 +118,8 @@ def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
     under_lock = [name for name, held in target.calls[:once] if held]
     outside = [name for name, held in target.calls[once:] if not held]
     sums = ["end of sum_over"] * 4
-    assert under_lock == ["assign", "rows", "quotient", *["sum_over"] * 4, "sum_of_h", *sums]
+    begun = ["sum_over"] * 4
+    assert under_lock == ["assign", "rows", "quotient", *begun, "sum_of_h", *sums, "computed_ms"]
     ends = ["end of sum_of_h", *["end of end of sum_over"] * 4]
     assert outside == ["fresh", *ends, "assemble"]
     assert not lock.locked()

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 class Recorder(Protocol):
     """Takes an event of a job at the moment it happens, from any thread; returns quickly and never fails.
 
+    A detail `at_ns` is an earlier reading of the clock: of `time.monotonic_ns`, if the engine has no other.
     `timeline.record.Timeline` is one.
     """
 

@@ -22,7 +22,7 @@ class Turn:
     """A worker's right to use its device for one proof. The worker's thread uses it, no other.
 
     is_over  whether the proof's run has ended
-    record   takes LOCK_WAIT, LOCK_START and LOCK_END as they happen
+    record   takes LOCK_WAIT, LOCK_START and LOCK_END as they happen, KERNEL_START and KERNEL_END afterwards
 
     waited_s, held_s  seconds before and inside the lock so far; without a lock, inside `on_device`
     """
@@ -33,7 +33,7 @@ class Turn:
         mode: GpuLock,
         *,
         is_over: Callable[[], bool],
-        record: Callable[[str], None],
+        record: Callable[..., None],
         clock: Callable[[], float],
     ) -> None:
         self._lock, self._mode = lock, mode
@@ -55,6 +55,16 @@ class Turn:
         """Between two kernels, where work can end early. Raises Abandoned when its run has ended."""
         if self._is_over():
             raise Abandoned
+
+    def computed(self, kernel_ms: float | None) -> None:
+        """How long the device has computed for this proof until now, by its own clock; None: nobody knows.
+
+        Pauses in between are moved to the front: what counts is how long.
+        """
+        if kernel_ms is not None:
+            now_ns = round(self._clock() * 1e9)
+            self._record("KERNEL_START", at_ns=now_ns - round(kernel_ms * 1e6))
+            self._record("KERNEL_END", at_ns=now_ns)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -66,7 +66,7 @@ class DeviceWorker(EngineThread):
             place.device.lock,
             self._mode,
             is_over=lambda: unit.run.is_over,
-            record=lambda name: self._record(unit, name),
+            record=lambda name, **detail: self._record(unit, name, **detail),
             clock=self._clock,
         )
         try:

@@ -101,6 +101,9 @@ class Target(Protocol):
     def require_good_points(self, on_event: OnEvent) -> None:
         """Check every point of the file, subgroup included. Raises ParameterError for a bad one."""
 
+    def computed_ms(self) -> float | None:
+        """Of the device's own clock, since the last `assign`, when all is done; None if it has none."""
+
     def close(self) -> None:
         """Give back what it holds; no proof follows."""
 

@@ -109,5 +109,8 @@ class CpuTarget:
     def require_good_points(self, on_event: OnEvent) -> None:
         require_good_points(self._points, on_event)
 
+    def computed_ms(self) -> None:
+        """Its clock is the host's."""
+
     def close(self) -> None:
         """Its memory goes with it."""

@@ -21,6 +21,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import A, B
 from cuzk.circuit.witness import FreeValues
 from cuzk.events import OnEvent, Progress, stage
+from cuzk.groth16.card_clock import CardClock
 from cuzk.groth16.card_plan import CardFacts, CardPlan, SectionPlan
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
@@ -206,6 +207,7 @@ class GpuTarget:
     def _opened_device(self) -> tuple[CudaDevice, CardFacts]:
         """The card, with the memory that it has free now, which must do for what is known by now."""
         device = self._open_device()
+        self._clock = CardClock(device)
         try:
             facts = CardFacts.of(device.card, device.free_memory())
             self._required(facts, NO_FULL, 0)
@@ -252,32 +254,41 @@ class GpuTarget:
             if self._synthesis is not None:
                 self._synthesis.close()
             self._synthesis = DeviceSynthesis(self._device, circuit)
-        self._synthesis.assign(free)
+        self._clock.restart()
+        with self._clock.running(self._synthesis.stream):
+            self._synthesis.assign(free)
         self._synthesis.synchronise()
         return self._synthesis
 
     def rows(self, circuit: Circuit, assignment: DeviceSynthesis) -> list[DeviceArray]:
         self._ready_sums()
-        for side, vector in zip((A, B), self._vectors, strict=True):
-            assignment.rows(side, vector)
+        with self._clock.running(assignment.stream):
+            for side, vector in zip((A, B), self._vectors, strict=True):
+                assignment.rows(side, vector)
         assignment.synchronise()
         return self._vectors
 
     def quotient(self, rows: list[DeviceArray]) -> DeviceArray:
         """The coefficients in reversed digits; the last row, of degree m - 1, is 0 and has no point."""
-        h = quotient(self._transforms, *rows, scratch=self._ready_sums().workspace)
+        with self._clock.running(self._device.stream):
+            h = quotient(self._transforms, *rows, scratch=self._ready_sums().workspace)
         self._device.stream.synchronise()
         return h.rows(0, h.shape[0] - 1)
 
     def sum_of_h(self, h: DeviceArray, progress: Progress) -> End:
         over_h = self._ready_sums().over_h
-        over_h.submit(h)
+        with self._clock.running(self._device.stream):
+            over_h.submit(h)
         return _end("h", over_h.collect())
 
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: DeviceSynthesis) -> Pending:
         held = self._ready_sums().sections[section]
-        held.begin(assignment.scalars[section])
+        with self._clock.running(self._device.stream):
+            held.begin(assignment.scalars[section])
         return lambda progress: _end(section, held.collect())
+
+    def computed_ms(self) -> float:
+        return self._clock.total_ms()
 
     @property
     def is_resident(self) -> bool:

@@ -142,6 +142,21 @@ def test_a_turn_of_an_ended_run_ends_at_the_next_boundary_and_gives_the_lock_bac
         raise AssertionError("it must not get here")
 
 
+def test_what_a_device_computed_ends_now_and_is_as_long_as_it_says() -> None:
+    said: list[tuple[str, int]] = []
+    mine = Turn(
+        threading.Lock(),
+        "narrow",
+        is_over=lambda: False,
+        record=lambda name, at_ns: said.append((name, at_ns)),
+        clock=lambda: 7.0,
+    )
+    mine.computed(None)
+    assert said == []
+    mine.computed(1.5)
+    assert said == [("KERNEL_START", 6_998_500_000), ("KERNEL_END", 7_000_000_000)]
+
+
 def test_a_turn_that_waited_in_vain_does_not_begin() -> None:
     lock, over = threading.Lock(), [False]
     mine, _ = turn("narrow", lock, over=over)

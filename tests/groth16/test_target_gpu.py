@@ -7,6 +7,7 @@ their own on a real card, by the CPU and by the library.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -22,16 +23,18 @@ if find_spec("numba_cuda") is None:
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
+from cuzk.engine.turn import Turn
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import ignore
 from cuzk.groth16 import streamed_gpu, target_gpu
 from cuzk.groth16.card_plan import PHASES, CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
-from cuzk.groth16.parameters import SectionName, open_parameters
+from cuzk.groth16.parameters import SECTIONS, SectionName, open_parameters
 from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import Randomizers, begin_sums, prove
 from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target_gpu import GpuTarget
+from cuzk.groth16.verify import Verifier
 from cuzk.kernels import ntt_schedule
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
@@ -45,6 +48,7 @@ from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
 from cuzk.kernels.proof_kernels_gpu import proof_kernels
 from cuzk.kernels.selection_gpu import take_reversed
 from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
+from cuzk.porep_jobs import PorepSetup, Prepared
 from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.fake_cuda import FakeDriver, card
@@ -359,3 +363,61 @@ def test_a_card_holds_what_its_plan_says_when_points_only_pass(
     assert memory.peak_bytes <= plan.bytes_in("proving") < memory.peak_bytes + _INDEX_BYTES
     target.close()
     assert idle_driver.held == {}
+
+
+class WatchedDriver:
+    """A driver that notes which calls came while a lock was held, and which while it was not."""
+
+    def __init__(self, driver: FakeDriver, lock: threading.Lock) -> None:
+        self._driver, self._lock = driver, lock
+        self.calls: list[tuple[str, bool]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("cu"):
+            self.calls.append((name, self._lock.locked()))
+        return getattr(self._driver, name)
+
+
+def test_an_engine_holds_its_lock_while_the_driver_is_asked_and_gives_it_back_for_the_rest(
+    driver: FakeDriver, toy: Circuit, toy_params: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, rest, parameters = threading.Lock(), list[tuple[str, bool]](), open_parameters(toy_params)
+    watched: Any = WatchedDriver(driver, lock)
+    target = target_on(watched, toy_params)
+    target.prepare()
+    target.opened(toy)
+    target.loaded()
+    setup = PorepSetup(
+        name="toy",
+        key="toy",
+        circuit=toy,
+        parameters=parameters,
+        verifier=Verifier(parameters.key),
+        needs_of={},
+        open_target=lambda device: target,
+    )
+    prover = setup.open("cuda:0")
+    prepared = Prepared(free=toy_values(1, 2), randomizers=Randomizers(r=13, s=17))
+    recorded: list[str] = []
+    turn = Turn(
+        lock,
+        "narrow",
+        is_over=lambda: False,
+        record=lambda name, **detail: recorded.append(name),
+        clock=lambda: 0.0,
+    )
+
+    def ends(section: SectionName, point: Any) -> Any:
+        rest.append((section, lock.locked()))
+        return point
+
+    monkeypatch.setattr(target_gpu, "group_point", ends)
+    watched.calls.clear()
+    for _ in range(2):
+        assert prover.prove(prepared, turn).hex() == PROOF_R13_S17
+    assert len(watched.calls) > 100 and all(held for _, held in watched.calls)
+    assert {section for section, _ in rest} == {name for name, _ in SECTIONS}
+    assert not any(held for _, held in rest)
+    assert recorded == 2 * ["LOCK_WAIT", "LOCK_START", "KERNEL_START", "KERNEL_END", "LOCK_END"]
+    prover.close()
+    assert driver.held == {}

@@ -1,0 +1,90 @@
+"""Many sectors through an engine on the card: upstream's proofs in every mode of the lock, kernels timed."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if find_spec("numba_cuda") is None:
+    pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
+
+import cuzk
+from cuzk.groth16.target_gpu import release
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.timeline.analyze import analyze
+from cuzk.timeline.read import parse_log
+from cuzk.timeline.record import Timeline
+
+POREP = Path(__file__).resolve().parents[1] / "vectors" / "porep"
+UPSTREAM = {
+    case["file"]: case["proof_r13_s17"]
+    for case in json.loads((POREP / "vectors.json").read_text())["cases"]
+    if "proof_r13_s17" in case
+}
+
+
+@pytest.fixture(scope="module")
+def params(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the 2 KiB parameters of the trapdoors 2, 3, 5, 7, 11; used before."""
+    folder = tmp_path_factory.mktemp("engine")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        environment.setenv("FIL_PROOFS_PARAMETER_CACHE", str(folder / "none"))
+        release()
+        cuzk.generate_parameters(2048, trapdoors=(2, 3, 5, 7, 11), out=folder / "parameters", device="cuda:0")
+        yield folder / "parameters"
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("gpu_lock", ["narrow", "coarse", "none"])
+def test_sectors_proven_at_once_give_upstreams_proofs(params: Path, gpu_lock: Any) -> None:
+    log = io.BytesIO()
+    settings = cuzk.EngineSettings(gpu_lock=gpu_lock)
+    with cuzk.Engine(devices=["cuda:0"], params=params, settings=settings, recorder=Timeline(log)) as engine:
+        jobs = [
+            (file, engine.submit(POREP / file, insecure_rs=(13, 17), request_id=f"{file} {k}"))
+            for k in range(4)
+            for file in UPSTREAM
+        ]
+        for file, job in jobs:
+            result = job.wait()
+            assert result is not None and result.require_proof().hex() == UPSTREAM[file]
+        [device] = engine.status().devices
+        assert (device.wrong_proofs, device.strikes, device.set_aside) == (0, 0, None)
+        assert device.memory.used <= device.memory.total
+    report = analyze(parse_log(io.TextIOWrapper(io.BytesIO(log.getvalue())), name="log"))
+    [figures] = report.runs[0].devices
+    assert figures.calls == len(jobs)
+    print(gpu_lock, f"busy {figures.busy.total} ms, kernels {figures.kernel_ms}, lock {figures.lock_ms}")
+    assert figures.kernel_ms is not None and 0 < figures.kernel_ms <= figures.busy.total
+
+
+def test_the_card_is_given_back_when_the_engine_ends(params: Path) -> None:
+    def free() -> int:
+        with CudaDevice("cuda:0") as card:
+            return card.free_memory()
+
+    release()
+    before = free()
+    with cuzk.Engine(devices=["cuda:0"], params=params) as engine:
+        job = engine.submit(POREP / next(iter(UPSTREAM)))
+        result = job.wait()
+        assert result is not None and result.require_proof()
+        assert free() < before
+    assert free() >= before - (64 << 20)
+
+
+def test_a_cancelled_job_leaves_the_card_usable(params: Path) -> None:
+    with cuzk.Engine(devices=["cuda:0"], params=params) as engine:
+        for k in range(20):
+            job = engine.submit(POREP / "2k-random.json", request_id=f"cancelled {k}")
+            assert job.wait(0.01 * k) is not None or job.cancel()
+        good = engine.submit(POREP / "2k-random.json", insecure_rs=(13, 17)).wait()
+        assert good is not None and good.require_proof().hex() == UPSTREAM["2k-random.json"]
