@@ -1,4 +1,7 @@
-"""Proving, verifying and synthesizing whole sectors: what the command line does, for Python programs too."""
+"""Proving, verifying and synthesizing whole sectors: what the command line does, for Python programs too.
+
+Importing this loads no compiler: verifying does without, and proving has something to do while it loads.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
 from cuzk.errors import InputError, ProofError, ResourceError
-from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, prefixed, stage
+from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
+from cuzk.garbage import without_garbage_collection
 from cuzk.groth16.files import replace_atomically
 from cuzk.groth16.locate import find_parameters, find_verifying_key
-from cuzk.groth16.parameters import ParameterFile, open_parameters
-from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
-from cuzk.groth16.prove import Randomizers
-from cuzk.groth16.prove import prove as prove_partition
-from cuzk.groth16.qap import point_counts
-from cuzk.groth16.target import Target
+from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.proof import PROOF_BYTES, join_proofs, split_proofs
+from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.verify import Verifier
-from cuzk.kernels.device.choose import choose, require_gpu_for_limit
-from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.sector.c1_writer import encode_c1
-from cuzk.sector.check import check_partition, check_statement
+from cuzk.sector.check import check_statement
 from cuzk.sector.inputs import C1
 from cuzk.sector.public_inputs import public_inputs
 from cuzk.sector.registered_proof import registered_proof_of_size
-from cuzk.sector.synthesize import synthesize as synthetic_sector
 from cuzk.sources import (
     MEMORY_ORIGIN,
     SectorSource,
@@ -37,11 +33,12 @@ from cuzk.sources import (
     chosen_partitions,
     read_sector,
     require_randomizers,
+    warn_of_development,
 )
-from cuzk.targets import FirstUse, compile_ahead, kept_target, warn_of_development
-from cuzk.warm_up import TO_CHECK, warm_up
 
 _JOB_ID_DIGITS = 16
+_CPU_NAMES = ("cpu", "cpu:ifma", "cpu:scalar")
+_GPU_DRIVER = Path("/dev/nvidiactl")  # stands where NVIDIA's driver runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +96,11 @@ def prove(
     """
     clock = _Clock(on_event)
     on_event = clock.hear
-    choice = choose(device, threads)
-    require_gpu_for_limit(choice, vram_limit)
-    if choice.why:
-        on_event(Notice(level="info", text=choice.why))
+    on_the_cpu = vram_limit is None and _is_the_cpu(device)
+    if not on_the_cpu:  # what cannot be had is told at once
+        from cuzk.kernels.device.choose import choose, require_gpu_for_limit
+
+        require_gpu_for_limit(choose(device, threads), vram_limit)
     with stage(on_event, "read"):
         c1 = read_sector(source)
         check_statement(c1)
@@ -113,33 +111,22 @@ def prove(
         found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
         parameters = open_parameters(found.path)
     warn_of_development(found, on_event)
-    with stage(on_event, "circuit"):
-        circuit = porep_circuit(c1.shape)
-        parameters.require(point_counts(circuit))
-    warm_up(choice.host, TO_CHECK, on_event)
-    with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
-        for done, k in enumerate(chosen, start=1):
-            check_partition(c1, c1.partitions[k], choice.host)
-            progress(done, len(chosen))
-    first_use = FirstUse.of(found, on_event)
-    with kept_target(choice, parameters, vram_limit) as target:
-        target.require_memory()
-        compile_ahead(choice, parameters, on_event)
-        target.prepare()
-        target.opened(circuit)
-        first_use.check(target, on_event)
-        proofs = [
-            _prove_one(
-                target,
-                c1,
-                k,
-                circuit,
-                parameters,
-                insecure_rs,
-                on_event if len(chosen) == 1 else prefixed(on_event, f"partition {k}: "),
-            )
-            for k in chosen
-        ]
+    memory = ProofMemory.made_ready(parameters.counts.h + 1) if on_the_cpu else None
+    with without_garbage_collection():
+        from cuzk.proving import prove_partitions  # loads the compiler, while memory is made ready
+
+    proofs = prove_partitions(
+        c1,
+        chosen,
+        parameters,
+        found,
+        device=device,
+        vram_limit=vram_limit,
+        threads=threads,
+        insecure_rs=insecure_rs,
+        memory=memory,
+        on_event=on_event,
+    )
     return ProveResult(
         status="COMPLETED",
         job_id=_job_id(c1, chosen),
@@ -150,29 +137,9 @@ def prove(
     )
 
 
-def _prove_one(
-    target: Target,
-    c1: C1,
-    k: int,
-    circuit: Circuit,
-    parameters: ParameterFile,
-    insecure_rs: tuple[int, int] | None,
-    on_event: OnEvent,
-) -> Proof:
-    """The verified proof of partition k."""
-    with stage(on_event, "witness"):
-        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-        assignment = target.assign(circuit, free_values(c1.shape, public, c1.partitions[k]))
-    return prove_partition(
-        target,
-        parameters,
-        circuit,
-        assignment,
-        Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1]),
-        public_inputs=public_inputs(c1.statement, k),
-        on_event=on_event,
-        where=f"{c1.origin}, partition {k}",
-    )
+def _is_the_cpu(device: str) -> bool:
+    """Whether it is certain, without asking a driver, that no GPU computes what is asked for."""
+    return device in _CPU_NAMES or (device == "auto" and not _GPU_DRIVER.exists())
 
 
 def verify(
@@ -228,6 +195,10 @@ def synthesize(
     out               also write its c1.json, to a file that must not exist yet
     Raises InputError, ResourceError; UsageError for what nobody can make (`sector.synthesize` says why).
     """
+    from cuzk.kernels.device.cpu import CpuDevice  # these load the compiler
+    from cuzk.sector.synthesize import synthesize as synthetic_sector
+    from cuzk.warm_up import TO_CHECK, warm_up
+
     registered = registered_proof_of_size(sector_size, registered_proof)
     if out is not None and out.exists():
         raise ResourceError("there is a file already", where=str(out), next="remove it, or name another")

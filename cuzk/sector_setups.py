@@ -21,7 +21,8 @@ from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import Choice
 from cuzk.porep_jobs import PorepSetup
 from cuzk.sector.shape import SectorShape
-from cuzk.targets import FirstUse, compile_ahead, new_target, warn_of_development
+from cuzk.sources import warn_of_development
+from cuzk.targets import FirstUse, compile_ahead, new_target
 from cuzk.warm_up import TO_CHECK, warm_up
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cuzk.errors import UsageError
 from cuzk.events import Notice, OnEvent
+from cuzk.groth16.locate import Found
 from cuzk.kernels.modulus import FR
 from cuzk.sector.c1 import parse_c1, read_c1
 from cuzk.sector.inputs import C1
@@ -49,3 +50,13 @@ def require_randomizers(rs: tuple[int, int], on_event: OnEvent) -> None:
             "It is not zero-knowledge and can leak the sector's data",
         )
     )
+
+
+def warn_of_development(found: Found, on_event: OnEvent) -> None:
+    if found.is_development:
+        on_event(
+            Notice(
+                level="warning",
+                text=f"development parameters, from {found.path.parent}: no network accepts such proofs",
+            )
+        )

@@ -15,6 +15,7 @@ from cuzk.groth16.checked import Checked, CheckedFiles
 from cuzk.groth16.locate import Found
 from cuzk.groth16.manifest import entry_of
 from cuzk.groth16.parameters import ParameterFile, Parameters
+from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.target import Target
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.kernels.device.choose import Choice
@@ -52,9 +53,12 @@ class FirstUse:
 
 
 @contextmanager
-def kept_target(choice: Choice, parameters: ParameterFile, vram_limit: int | None) -> Iterator[Target]:
+def kept_target(
+    choice: Choice, parameters: ParameterFile, vram_limit: int | None, memory: ProofMemory | None = None
+) -> Iterator[Target]:
+    """For the work inside `with`. `memory` is for the CPU, if it has been made ready before."""
     if choice.card is None:
-        yield CpuTarget(choice.host, parameters)
+        yield CpuTarget(choice.host, parameters, memory)
         return
     from cuzk.groth16.target_gpu import resident  # needs numba-cuda
 
@@ -87,13 +91,3 @@ def compile_ahead(choice: Choice, parameters: Parameters, on_event: OnEvent) -> 
 
     warm_up(choice.host, TO_PROVE_BESIDE_GPU, on_event)
     warm_up_gpu(choice.host, choice.card, "prove", parameters.counts.domain_log2, on_event)
-
-
-def warn_of_development(found: Found, on_event: OnEvent) -> None:
-    if found.is_development:
-        on_event(
-            Notice(
-                level="warning",
-                text=f"development parameters, from {found.path.parent}: no network accepts such proofs",
-            )
-        )

@@ -22,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 from py_ecc import optimized_bls12_381 as oracle
 
-from cuzk import api, cli, parameters
+from cuzk import cli, parameters, proving
 from cuzk.groth16 import manifest
 from cuzk.groth16.manifest import ManifestEntry
 from cuzk.kernels.modulus import FR
@@ -242,7 +242,7 @@ def test_parameters_of_another_circuit_are_refused_before_anything_is_compiled(
     copies: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A whole file, of a circuit with as many public inputs, but only two points in every other section."""
-    monkeypatch.setattr(api, "warm_up", lambda *_: pytest.fail("kernels first"))
+    monkeypatch.setattr(proving, "warm_up", lambda *_: pytest.fail("kernels first"))
     path = copies / f"{STEM}.params"
     sections = b"".join((2).to_bytes(4, "big") + bytes(2 * size) for size in (96, 96, 96, 96, 192))
     path.write_bytes((POREP / "2k.vk").read_bytes() + sections)

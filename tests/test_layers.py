@@ -23,6 +23,7 @@ ROOMS = {
         "explain",
         "parameters",
         "porep_jobs",
+        "proving",
         "sector_engine",
         "sector_setups",
         "self_test",
@@ -148,3 +149,27 @@ def loaded_after(code: str) -> set[str]:
 )
 def test_the_front_door_loads_no_heavy_library(code: str) -> None:
     assert loaded_after(code) & {"numba", "llvmlite", "numpy", "rich"} == set()
+
+
+VERIFYING = """
+import json
+import cuzk.api
+from pathlib import Path
+from cuzk.groth16.proof import split_proofs
+from cuzk.groth16.verify import Verifier
+from cuzk.groth16.verifying_key import read_verifying_key
+from cuzk.sector.c1 import read_c1
+from cuzk.sector.check import check_statement
+from cuzk.sector.public_inputs import public_inputs
+porep = Path("tests/vectors/porep")
+cases = json.loads((porep / "vectors.json").read_text())["cases"]
+case = next(case for case in cases if "proof_r13_s17" in case)
+c1 = read_c1(porep / case["file"])
+check_statement(c1)
+[proof] = split_proofs(bytes.fromhex(case["proof_r13_s17"]), where="upstream")
+assert Verifier(read_verifying_key(porep / "2k.vk")).verify_partition(public_inputs(c1.statement, 0), proof)
+"""
+
+
+def test_verifying_and_reading_a_sector_load_no_compiler() -> None:
+    assert loaded_after(VERIFYING) & COMPILERS == set()

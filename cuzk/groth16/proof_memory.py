@@ -6,9 +6,10 @@ more for the smallest proof. This module loads no compiler, so that it can be to
 
 from __future__ import annotations
 
+from cuzk.groth16.memory_limits import available_memory
 from cuzk.kernels.device.memory import Arena
 
-_WORDS_A_VALUE = 4
+_WORDS_A_VALUE, _WORD_BYTES = 4, 8
 _VECTORS_IN_TURN = 3
 
 
@@ -27,6 +28,15 @@ class ProofMemory:
         self.vector = Arena(self._vector_words)
         self.arena = Arena(max(in_turn, 2 * in_turn if words_of_rows is None else words_of_rows))
         self._is_begun = False
+
+    @classmethod
+    def made_ready(cls, m: int) -> ProofMemory | None:
+        """Being touched from now on; None where there may not be enough: `memory_plan` will tell later."""
+        if 2 * (1 + _VECTORS_IN_TURN) * _WORDS_A_VALUE * _WORD_BYTES * m > available_memory():
+            return None
+        memory = cls(m)
+        memory.touch_ahead()
+        return memory
 
     def touch_ahead(self) -> None:
         """Begin to touch what transforms will write to, in threads of its own."""

@@ -25,7 +25,6 @@ from py_arkworks_bls12381 import GT, G1Point, Scalar
 from cuzk.errors import ParameterError
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.verifying_key import NEXT, VerifyingKey
-from cuzk.kernels.fr_vector import to_integers
 from cuzk.kernels.modulus import FR
 
 _WEIGHT_BITS = 128
@@ -96,6 +95,6 @@ class Verifier:
 def _integers(values: npt.NDArray[np.uint64]) -> list[int]:
     """(n, 4) uint64 little-endian limbs as n integers, which are below r."""
     assert values.dtype == np.uint64 and values.shape[1:] == (4,), (values.dtype, values.shape)
-    integers = to_integers(values)
+    integers = [int.from_bytes(row.tobytes(), "little") for row in values]
     assert all(value < FR.p for value in integers), "public inputs are not canonical"
     return integers

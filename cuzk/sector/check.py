@@ -20,15 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.errors import InputError
-from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.poseidon_hash import hash_many
 from cuzk.sector.challenges import challenges
 from cuzk.sector.inputs import C1, COLUMN_NAMES, RUN_C1_AGAIN, Bytes, Counts, PartitionInput, Paths
 from cuzk.sector.labels import label_of, label_parents
@@ -36,6 +34,9 @@ from cuzk.sector.merkle import HashChildren, as_limbs, computed_roots, path_indi
 from cuzk.sector.public_inputs import graph_of
 from cuzk.sector.replica_id import replica_id
 from cuzk.sector.shape import NODE_BYTES, SectorShape
+
+if TYPE_CHECKING:
+    from cuzk.kernels.device.cpu import CpuDevice
 
 Wrong = NDArray[np.bool_]
 
@@ -100,6 +101,12 @@ def check_partition(c1: C1, partition: PartitionInput, device: CpuDevice) -> Non
     _check_encoding(partition, where)
 
 
+def _poseidon(device: CpuDevice, preimages: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    from cuzk.kernels.poseidon_hash import hash_many  # loads the compiler, which a statement does without
+
+    return hash_many(device, preimages)
+
+
 def _fail(what: str, where: str, next: str = RUN_C1_AGAIN) -> NoReturn:
     raise InputError(what, where=where, next=next)
 
@@ -122,7 +129,7 @@ class _Tree:
 
 def _trees(shape: SectorShape, partition: PartitionInput, device: CpuDevice) -> tuple[_Tree, _Tree, _Tree]:
     """D, R_last and C."""
-    poseidon = partial(hash_many, device)
+    poseidon = partial(_poseidon, device)
     return (
         _Tree(
             paths=partition.d_paths,
@@ -241,13 +248,13 @@ def _check_roots(
             told = "" if name == "comm_d" else " of challenge 0"
             _fail(f"the path's root is not the {name}{told}", f"{where}, {tree.name(*at)}")
     preimage = np.frombuffer(partition.comm_c + partition.comm_r_last, dtype="<u8").reshape(1, 2, 4)
-    if hash_many(device, preimage).tobytes() != c1.comm_r:
+    if _poseidon(device, preimage).tobytes() != c1.comm_r:
         _fail("comm_r is not the hash of comm_c and comm_r_last", where)
 
 
 def _check_columns(partition: PartitionInput, device: CpuDevice, where: str) -> None:
     rows = as_limbs(partition.columns)
-    hashes = hash_many(device, rows.reshape(-1, *rows.shape[2:]))
+    hashes = _poseidon(device, rows.reshape(-1, *rows.shape[2:]))
     differs = (hashes != as_limbs(partition.c_paths.leaves).reshape(-1, 4)).any(axis=-1)
     if at := _first(differs.reshape(rows.shape[:2])):
         what = "the column does not hash to the leaf of its C path"

@@ -1,0 +1,97 @@
+"""Proofs of a sector that has been read, under parameters that have been opened: all that is compiled."""
+
+from __future__ import annotations
+
+from cuzk.circuit.builder import Circuit
+from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.events import Notice, OnEvent, prefixed, stage
+from cuzk.groth16.locate import Found
+from cuzk.groth16.parameters import ParameterFile
+from cuzk.groth16.proof import Proof
+from cuzk.groth16.proof_memory import ProofMemory
+from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.qap import point_counts
+from cuzk.groth16.target import Target
+from cuzk.kernels.device.choose import choose, require_gpu_for_limit
+from cuzk.sector.check import check_partition
+from cuzk.sector.inputs import C1
+from cuzk.sector.public_inputs import public_inputs
+from cuzk.targets import FirstUse, compile_ahead, kept_target
+from cuzk.warm_up import TO_CHECK, warm_up
+
+
+def prove_partitions(
+    c1: C1,
+    chosen: tuple[int, ...],
+    parameters: ParameterFile,
+    found: Found,
+    *,
+    device: str,
+    vram_limit: int | None,
+    threads: int | None,
+    insecure_rs: tuple[int, int] | None,
+    memory: ProofMemory | None,
+    on_event: OnEvent,
+) -> list[Proof]:
+    """The verified proofs of the chosen partitions.
+
+    parameters, found  the same file
+    memory             that has been made ready for the CPU
+    The rest as for `api.prove`.
+    """
+    choice = choose(device, threads)
+    require_gpu_for_limit(choice, vram_limit)
+    if choice.why:
+        on_event(Notice(level="info", text=choice.why))
+    with stage(on_event, "circuit"):
+        circuit = porep_circuit(c1.shape)
+        parameters.require(point_counts(circuit))
+    warm_up(choice.host, TO_CHECK, on_event)
+    with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
+        for done, k in enumerate(chosen, start=1):
+            check_partition(c1, c1.partitions[k], choice.host)
+            progress(done, len(chosen))
+    first_use = FirstUse.of(found, on_event)
+    with kept_target(choice, parameters, vram_limit, memory) as target:
+        target.require_memory()
+        compile_ahead(choice, parameters, on_event)
+        target.prepare()
+        target.opened(circuit)
+        first_use.check(target, on_event)
+        return [
+            _prove_one(
+                target,
+                c1,
+                k,
+                circuit,
+                parameters,
+                insecure_rs,
+                on_event if len(chosen) == 1 else prefixed(on_event, f"partition {k}: "),
+            )
+            for k in chosen
+        ]
+
+
+def _prove_one(
+    target: Target,
+    c1: C1,
+    k: int,
+    circuit: Circuit,
+    parameters: ParameterFile,
+    insecure_rs: tuple[int, int] | None,
+    on_event: OnEvent,
+) -> Proof:
+    """The verified proof of partition k."""
+    with stage(on_event, "witness"):
+        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
+        assignment = target.assign(circuit, free_values(c1.shape, public, c1.partitions[k]))
+    return prove(
+        target,
+        parameters,
+        circuit,
+        assignment,
+        Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1]),
+        public_inputs=public_inputs(c1.statement, k),
+        on_event=on_event,
+        where=f"{c1.origin}, partition {k}",
+    )
