@@ -34,9 +34,9 @@ TRAPDOORS = [KNOWN["trapdoors"][name] for name in ("alpha", "beta", "gamma", "de
 CASE = next(case for case in KNOWN["cases"] if "proof_r13_s17" in case)
 
 
-def test_key_and_proof_are_upstreams_to_the_byte() -> None:
+def test_key_and_proof_are_upstreams_to_the_byte(device: CudaDevice) -> None:
     release()
-    host, card = CpuDevice(), CudaDevice("cuda:0")
+    host, card = CpuDevice(), CudaDevice(device.name)
     c1 = read_c1(POREP / CASE["file"])
     circuit = porep_circuit(c1.shape)
     parameters = EphemeralParameters.of(host, card, circuit, Trapdoors.of(TRAPDOORS))
@@ -58,9 +58,9 @@ def test_key_and_proof_are_upstreams_to_the_byte() -> None:
     assert card.memory.used_bytes == 0
 
 
-def test_a_synthetic_sector_is_proven_and_others_can_check_it(tmp_path: Path) -> None:
+def test_a_synthetic_sector_is_proven_and_others_can_check_it(device: CudaDevice, tmp_path: Path) -> None:
     release()
-    result = bench_partitions(2048, seed=3, device="cuda:0", out=tmp_path)
+    result = bench_partitions(2048, seed=3, device=device.name, out=tmp_path)
     (vk,) = tmp_path.glob("*.vk")
     c1 = read_c1(tmp_path / "c1.json")
     proof = (tmp_path / "proof.bin").read_bytes()
@@ -68,5 +68,5 @@ def test_a_synthetic_sector_is_proven_and_others_can_check_it(tmp_path: Path) ->
     verifier = Verifier(read_verifying_key(vk))
     inputs = [public_inputs(c1.statement, k) for k in range(len(c1.partitions))]
     assert verifier.verify_partitions(inputs, split_proofs(proof, where="proof.bin"))
-    other = bench_partitions(2048, seed=3, device="cuda:0")
+    other = bench_partitions(2048, seed=3, device=device.name)
     assert not verifier.verify_partitions(inputs, split_proofs(other.proof, where="another key's"))

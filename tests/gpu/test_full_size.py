@@ -46,9 +46,9 @@ def test_every_row_of_a_partition_holds_and_a_flipped_bit_breaks_one(name: str, 
 
 
 @pytest.mark.parametrize("name", ["StackedDrg32GiBV1", "StackedDrg32GiBV1_1", "StackedDrg64GiBV1_1"])
-def test_a_partition_of_production_size_is_proven(name: str) -> None:
+def test_a_partition_of_production_size_is_proven(name: str, device: CudaDevice) -> None:
     release()
     size = registered_proof(name).sector_bytes
-    result = bench_partitions(size, registered_proof=name, seed=11, partitions=1, device="cuda:0")
+    result = bench_partitions(size, registered_proof=name, seed=11, partitions=1, device=device.name)
     assert len(result.proof) == PROOF_BYTES, "it verified, or nothing would have come back"
     assert result.peak_host["proving"] < 16 << 30
