@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import cuzk
 from cuzk import view
 from cuzk.cli_engine import EngineFlags, engine_options
+from cuzk.errors import UsageError
 from cuzk.options import (
     PATH,
     F,
+    SizeType,
     command,
     device_option,
     json_option,
@@ -37,7 +40,10 @@ def job_options(function: F) -> F:
         click.option("-t", "--type", "kind", required=True,
                      type=click.Choice(("porep", "porep-c2", "seal-commit"), case_sensitive=False),
                      help="The kind of proof; all three names mean PoRep Commit 2."),
-        click.option("--c1", type=PATH, required=True, help="Commit 1 output of the sector."),
+        click.option("--c1", type=PATH, help="Commit 1 output of the sector."),
+        click.option("--synthetic", is_flag=True,
+                     help="Without --c1: a synthetic sector, under parameters made in the memory of GPUs."),
+        click.option("--sector-size", type=SizeType(), help="Of the synthetic one, for example 32GiB."),
         click.option("--timeline", type=PATH, help="Write the TIMELINE lines to this file."),
         engine_options,
         json_option,
@@ -77,7 +83,9 @@ def _bench(
     report: str,
     *,
     kind: str,
-    c1: Path,
+    c1: Path | None,
+    synthetic: bool,
+    sector_size: int | None,
     count: int,
     concurrency: int,
     warm_up: int,
@@ -89,12 +97,19 @@ def _bench(
     from cuzk import view_bench
     from cuzk.bench_jobs import bench_jobs
 
+    if (c1 is None) is not synthetic or (sector_size is None) is synthetic:
+        raise UsageError(
+            "either a sector is given or it is synthetic",
+            where="bench",
+            next="give --c1 FILE, or --synthetic with --sector-size",
+        )
     if timeline is not None:
         require_destination(timeline)
     with view.live(as_json=as_json) as on_event:
+        source = c1 or cuzk.synthesize(sector_size or 0, on_event=on_event)
         result = bench_jobs(
-            c1,
-            lambda recorder: flags.engine(settings, recorder, on_event),
+            source,
+            lambda recorder: flags.engine(settings, recorder, on_event, synthetic=synthetic),
             count=count,
             concurrency=concurrency,
             warm_up=warm_up,

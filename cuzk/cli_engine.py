@@ -33,7 +33,9 @@ class EngineFlags:
     lookahead: int | None
     gpu_lock: str | None
 
-    def engine(self, config: Config, recorder: Recorder, on_event: OnEvent) -> Engine:
+    def engine(
+        self, config: Config, recorder: Recorder, on_event: OnEvent, *, synthetic: bool = False
+    ) -> Engine:
         """The engine; the command line wins over the configuration."""
         from cuzk.engine.settings import Settings
         from cuzk.sector_engine import Engine
@@ -51,6 +53,7 @@ class EngineFlags:
             memory=self.memory or config.memory,
             vram_limit=self.vram_limit,
             settings=Settings(**{name: value for name, value in said.items() if value is not None}),
+            synthetic=synthetic,
             recorder=recorder,
             on_event=on_event,
         )

@@ -23,7 +23,7 @@ from cuzk.groth16.prove import Randomizers
 from cuzk.kernels.device.choose import Choice, choose_all, require_gpu_for_limit
 from cuzk.porep_jobs import PorepWork
 from cuzk.sector.check import check_statement
-from cuzk.sector_setups import SectorSetups
+from cuzk.sector_setups import FileSetups, SectorSetups, SyntheticSetups
 from cuzk.sources import SectorSource, chosen_partitions, read_sector, require_randomizers
 
 _GIB = 1 << 30
@@ -59,6 +59,7 @@ class Engine:
     threads     of the host
     memory      bytes of the host that jobs and parameters may take; without it most of what is free now
     vram_limit  bytes of each GPU's memory that may be taken, if not all that is free
+    synthetic   prove under parameters made for this engine, in memory, on GPUs only: for benchmarks
     recorder    hears what is done to partitions: `timeline.record.Timeline` writes it down
     on_event    hears what is prepared at the first sector of a size, from one thread or another
 
@@ -75,6 +76,7 @@ class Engine:
         memory: int | None = None,
         vram_limit: int | None = None,
         settings: Settings | None = None,
+        synthetic: bool = False,
         recorder: Recorder | None = None,
         on_event: OnEvent = ignore,
     ) -> None:
@@ -88,7 +90,11 @@ class Engine:
         self._on_event = one_at_a_time(on_event)
         require_gpu_for_limit(first, vram_limit)
         card_bytes = {name: free_bytes(choice, vram_limit) for name, choice in choices.items()}
-        self._setups = SectorSetups(choices, card_bytes, params=params, on_event=self._on_event)
+        self._setups: SectorSetups = (
+            SyntheticSetups(choices, card_bytes, self._on_event)
+            if synthetic
+            else FileSetups(choices, card_bytes, self._on_event, params)
+        )
         self._pipeline = Pipeline(
             [DevicePlace(name=name, memory_bytes=nbytes) for name, nbytes in card_bytes.items()],
             host_bytes=usable_host_bytes() if memory is None else memory,

@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.porep import porep_circuit
 from cuzk.engine.seam import Needs
+from cuzk.errors import DeviceError
 from cuzk.events import OnEvent, prefixed, stage
 from cuzk.groth16.card_plan import CardFacts, CardPlan
 from cuzk.groth16.locate import find_parameters
 from cuzk.groth16.memory_plan import MemoryPlan
-from cuzk.groth16.parameters import ParameterFile, open_parameters
+from cuzk.groth16.parameters import SECTIONS, Parameters, open_parameters
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.groth16.target import Target
+from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import Choice
 from cuzk.porep_jobs import PorepSetup
 from cuzk.sector.shape import SectorShape
 from cuzk.sources import warn_of_development
 from cuzk.targets import FirstUse, compile_ahead, new_target
-from cuzk.warm_up import TO_CHECK, warm_up
+from cuzk.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, warm_up
+
+_SCALAR_BYTES = 32
 
 
-class SectorSetups:
-    """Of parameter files, each for all devices.
+class SectorSetups(ABC):
+    """One for each size, for all devices.
 
-    choices      the devices, by name
-    card_bytes   of each, for a setup: none for the CPU
-    params       folder that is searched first
-    on_event     hears what is done for the first sector of a size, from one thread or another
+    choices     the devices, by name
+    card_bytes  of each, for a setup: none for the CPU
+    on_event    hears what is done for the first sector of a size, from one thread or another
     """
 
     def __init__(
-        self,
-        choices: Mapping[str, Choice],
-        card_bytes: Mapping[str, int],
-        *,
-        params: Path | None,
-        on_event: OnEvent,
+        self, choices: Mapping[str, Choice], card_bytes: Mapping[str, int], on_event: OnEvent
     ) -> None:
-        self._choices, self._card_bytes = choices, card_bytes
-        self._params, self._on_event = params, on_event
+        self._choices, self._card_bytes, self._on_event = choices, card_bytes, on_event
         self._lock = threading.Lock()  # held while a setup is made: the second sector of a size waits
         self._setups: dict[SectorShape, PorepSetup] = {}  # guarded by _lock
 
@@ -54,6 +52,67 @@ class SectorSetups:
             if shape not in self._setups:
                 self._setups[shape] = self._new(shape)
             return self._setups[shape]
+
+    @abstractmethod
+    def _new(self, shape: SectorShape) -> PorepSetup:
+        """What nobody has asked for before."""
+
+    def _setup(
+        self,
+        shape: SectorShape,
+        key: Hashable,
+        circuit: Circuit,
+        parameters: Parameters,
+        new_target: Callable[[str, Needs], Target],
+        checked: Callable[[Target, OnEvent], None],
+        host_bytes: int = 0,
+    ) -> PorepSetup:
+        """The setup whose targets are opened in the same way wherever their points come from.
+
+        new_target  by device, for what it may take there
+        checked     what is done with a target before its first proof
+        host_bytes  that the parameters themselves take
+        """
+        needs = {
+            name: needs_on(choice, self._card_bytes[name], circuit, host_bytes if k == 0 else 0)
+            for k, (name, choice) in enumerate(self._choices.items())
+        }
+
+        def open_target(device: str) -> Target:
+            target = new_target(device, needs[device])
+            try:
+                target.prepare()
+                target.opened(circuit)
+                target.loaded()
+                checked(target, prefixed(self._on_event, f"{device}: "))
+            except BaseException:
+                target.close()
+                raise
+            return target
+
+        return PorepSetup(
+            name=f"porep-{shape.name}",
+            key=key,
+            circuit=circuit,
+            parameters=parameters,
+            verifier=Verifier(parameters.key),
+            needs_of=needs,
+            open_target=open_target,
+        )
+
+
+class FileSetups(SectorSetups):
+    """From parameter files; `params` is the folder that is searched first."""
+
+    def __init__(
+        self,
+        choices: Mapping[str, Choice],
+        card_bytes: Mapping[str, int],
+        on_event: OnEvent,
+        params: Path | None,
+    ) -> None:
+        super().__init__(choices, card_bytes, on_event)
+        self._params = params
 
     def _new(self, shape: SectorShape) -> PorepSetup:
         on_event = self._on_event
@@ -68,46 +127,71 @@ class SectorSetups:
         for choice in self._choices.values():
             warm_up(choice.host, TO_CHECK, on_event)
             compile_ahead(choice, parameters, on_event)
-        needs = {
-            name: needs_on(choice, self._card_bytes[name], circuit) for name, choice in self._choices.items()
-        }
-
-        def open_target(device: str) -> Target:
-            return self._opened(device, parameters, circuit, needs[device], first_use)
-
-        return PorepSetup(
-            name=f"porep-{shape.name}",
-            key=found.path,
-            circuit=circuit,
-            parameters=parameters,
-            verifier=Verifier(parameters.key),
-            needs_of=needs,
-            open_target=open_target,
+        return self._setup(
+            shape,
+            found.path,
+            circuit,
+            parameters,
+            lambda device, needs: new_target(self._choices[device], parameters, needs.device or None),
+            first_use.check,
         )
 
-    def _opened(
-        self, device: str, parameters: ParameterFile, circuit: Circuit, needs: Needs, first_use: FirstUse
-    ) -> Target:
-        """A target whose points are where it needs them, checked at the file's first use."""
-        target = new_target(self._choices[device], parameters, needs.device or None)
-        try:
-            target.prepare()
-            target.opened(circuit)
-            target.loaded()
-            first_use.check(target, prefixed(self._on_event, f"{device}: "))
-        except BaseException:
-            target.close()
-            raise
-        return target
+
+class SyntheticSetups(SectorSetups):
+    """Made for this engine, on the first of its GPUs: no network accepts its proofs, and no file remains."""
+
+    def _new(self, shape: SectorShape) -> PorepSetup:
+        cards = [choice.card for choice in self._choices.values()]
+        if None in cards:
+            raise DeviceError(
+                "parameters that live in memory need a GPU",
+                where=", ".join(self._choices),
+                next="use GPUs only; on a CPU, `cuzk params generate`",
+            )
+        from cuzk.groth16.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
+        from cuzk.groth16.target_gpu import GpuTarget
+        from cuzk.kernels.device.cuda import CudaDevice
+        from cuzk.warm_up_gpu import warm_up_gpu
+
+        on_event, host = self._on_event, next(iter(self._choices.values())).host
+        with stage(on_event, "circuit"):
+            circuit = porep_circuit(shape)
+            counts = point_counts(circuit)
+        warm_up(host, (*TO_CHECK, *TO_GENERATE_BESIDE_GPU), on_event)
+        for card in cards:
+            assert card is not None
+            for task in ("generate", "prove"):
+                warm_up_gpu(host, card, task, counts.domain_log2, on_event)
+        assert cards[0] is not None
+        with stage(on_event, "values at tau"), CudaDevice(cards[0].uuid) as gpu:
+            parameters = EphemeralParameters.of(host, gpu, circuit, Trapdoors.random())
+
+        def target(device: str, needs: Needs) -> Target:
+            card = self._choices[device].card
+            assert card is not None
+            uuid = card.uuid
+            return GpuTarget(host, device, lambda: CudaDevice(uuid, memory_limit=needs.device), parameters)
+
+        scalars = sum(counts.of(name) for name, _ in SECTIONS)
+        return self._setup(
+            shape, f"synthetic {shape.name}", circuit, parameters, target, _nothing, _SCALAR_BYTES * scalars
+        )
 
 
-def needs_on(choice: Choice, card_bytes: int, circuit: Circuit) -> Needs:
-    """What proofs of a circuit take on a device; on a card, of so many bytes, for the fastest plan."""
+def _nothing(target: Target, on_event: OnEvent) -> None:
+    """Of points that were made here there is nothing to be checked."""
+
+
+def needs_on(choice: Choice, card_bytes: int, circuit: Circuit, host_bytes: int = 0) -> Needs:
+    """What proofs of a circuit take on a device; on a card, of so many bytes, for the fastest plan.
+
+    host_bytes  what else is held for them
+    """
     counts = point_counts(circuit)
     if choice.card is None:
         host = MemoryPlan.of(choice.host, counts)
-        return Needs(device=0, host=host.peak - host.process)
+        return Needs(device=0, host=host.peak - host.process + host_bytes)
     facts, synthesis = CardFacts.of(choice.card, card_bytes), synthesis_layout(circuit).nbytes
     plan = CardPlan.of(facts, counts, full_counts(circuit), synthesis)
     host = MemoryPlan.beside_a_gpu(counts)
-    return Needs(device=plan.peak_bytes + facts.reserve_bytes, host=host.peak - host.process)
+    return Needs(device=plan.peak_bytes + facts.reserve_bytes, host=host.peak - host.process + host_bytes)

@@ -29,6 +29,7 @@ class FakeEngine:
     def __init__(self, recorder: Recorder, fates: list[Fate] | None = None) -> None:
         self.settings = Settings()
         self.submitted: list[str] = []
+        self.sources: list[Any] = []
         self._setup = FakeSetup(fates={"cuda:0": deque(fates or [])}, device_bytes=1 << 20)
         place = DevicePlace(name="cuda:0", memory_bytes=1 << 30)
         self._pipeline = Pipeline([place], host_bytes=1 << 30, settings=self.settings, recorder=recorder)
@@ -36,9 +37,11 @@ class FakeEngine:
 
     def submit(self, source: Any, *, request_id: str) -> Any:
         self.submitted.append(request_id)
+        self.sources.append(source)
         if source == "bad":
             raise InputError("this is no sector", where="bad")
-        work = FakeWork(str(source), (0, 1, 2), self._setup)
+        name = str(source) if isinstance(source, str | Path) else "a sector"
+        work = FakeWork(name, (0, 1, 2), self._setup)
         return self._pipeline.submit(work, request_id=request_id)
 
     def __enter__(self) -> FakeEngine:
@@ -53,8 +56,10 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The command's engine is a fake one: `fates` are those of its proofs, `flags` what was asked for."""
     found: dict[str, Any] = {"fates": []}
 
-    def engine(flags: EngineFlags, config: Config, recorder: Recorder, on_event: Any) -> FakeEngine:
-        found["flags"] = flags
+    def engine(
+        flags: EngineFlags, config: Config, recorder: Recorder, on_event: Any, *, synthetic: bool
+    ) -> FakeEngine:
+        found["flags"], found["synthetic"] = flags, synthetic
         found["engine"] = FakeEngine(recorder, found["fates"])
         return found["engine"]
 
@@ -216,11 +221,25 @@ def test_options_reach_the_engine(engines: dict[str, Any]) -> None:
     )
 
 
+def test_a_synthetic_sector_is_proven_by_an_engine_that_makes_its_parameters(
+    engines: dict[str, Any], compiled: None
+) -> None:
+    result = run("single", "-t", "porep", "--synthetic", "--sector-size", "2KiB", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert engines["synthetic"] and engines["engine"].sources[0].shape.name == "2KiB"
+    run("single", "-t", "porep", "--c1", "c1.json")
+    assert not engines["synthetic"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["single", "--c1", "c1.json"],
         ["single", "-t", "porep"],
+        ["single", "-t", "porep", "--sector-size", "2KiB"],
+        ["single", "-t", "porep", "--synthetic"],
+        ["single", "-t", "porep", "--synthetic", "--c1", "c1.json"],
+        ["single", "-t", "porep", "--c1", "c1.json", "--sector-size", "2KiB"],
         ["single", "-t", "winning", "--c1", "c1.json"],
         ["multi", "-t", "porep", "--c1", "c1.json", "-c", "0"],
         ["multi", "-t", "porep", "--c1", "c1.json", "--gpu-lock", "wide"],

@@ -131,6 +131,14 @@ def test_what_is_no_sector_or_has_no_parameters_is_refused_at_submission(own_hom
         assert engine.status().jobs == ()
 
 
+def test_parameters_in_memory_need_gpus(own_home: Path) -> None:
+    with (
+        cuzk.Engine(devices=["cpu"], synthetic=True) as engine,
+        pytest.raises(DeviceError, match="need a GPU"),
+    ):
+        engine.submit(C1)
+
+
 def test_the_command_line_wins_over_the_configuration(own_home: Path) -> None:
     silent = dict.fromkeys(EngineFlags.__dataclass_fields__)
     config = Config(

@@ -88,3 +88,12 @@ def test_a_cancelled_job_leaves_the_card_usable(params: Path) -> None:
             assert job.wait(0.01 * k) is not None or job.cancel()
         good = engine.submit(POREP / "2k-random.json", insecure_rs=(13, 17)).wait()
         assert good is not None and good.require_proof().hex() == UPSTREAM["2k-random.json"]
+
+
+def test_a_synthetic_sector_is_proven_under_parameters_that_never_leave_the_card() -> None:
+    """Every proof is verified before it is handed out."""
+    sector = cuzk.synthesize(2048)
+    with cuzk.Engine(devices=["cuda:0"], synthetic=True) as engine:
+        jobs = [engine.submit(sector, request_id=str(k)) for k in range(3)]
+        results = [job.wait() for job in jobs]
+    assert len({result.require_proof() for result in results if result is not None}) == 3
