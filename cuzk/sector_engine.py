@@ -23,7 +23,8 @@ from cuzk.groth16.prove import Randomizers
 from cuzk.kernels.device.choose import Choice, choose_all, require_gpu_for_limit
 from cuzk.porep_jobs import PorepWork
 from cuzk.sector.check import check_statement
-from cuzk.sector_setups import FileSetups, SectorSetups, SyntheticSetups
+from cuzk.sector.shape import shape_of
+from cuzk.sector_setups import FileSetups, SectorSetups, SyntheticSetups, setup_name
 from cuzk.sources import SectorSource, chosen_partitions, read_sector, require_randomizers
 
 _GIB = 1 << 30
@@ -128,6 +129,17 @@ class Engine:
             randomizers = Randomizers(r=insecure_rs[0], s=insecure_rs[1])
         work = PorepWork(c1, chosen, self._setups.of(c1.shape), self._host, randomizers)
         return self._pipeline.submit(work, request_id=request_id, priority=priority, deadline_s=deadline_s)
+
+    def preload(self, sector_size: int, *, timeout_s: float | None = None) -> bool:
+        """Have the parameters of a size ready on every device before there is a sector. False if they were.
+
+        Raises as `submit` does; ResourceError when it takes longer than the timeout.
+        """
+        return self._pipeline.preload(self._setups.of(shape_of(sector_size)), timeout_s=timeout_s)
+
+    def evict(self, sector_size: int, *, timeout_s: float | None = None) -> bool:
+        """Give the parameters of a size back, unless jobs use them. False if they were on no device."""
+        return self._pipeline.evict(setup_name(shape_of(sector_size)), timeout_s=timeout_s)
 
     def find(self, job_id: str) -> Job | None:
         """One more handle on a job that is under way or whose result is kept."""

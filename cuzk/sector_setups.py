@@ -31,6 +31,11 @@ from cuzk.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, warm_up
 _SCALAR_BYTES = 32
 
 
+def setup_name(shape: SectorShape) -> str:
+    """As users read it: porep-32GiB."""
+    return f"porep-{shape.name}"
+
+
 class SectorSetups(ABC):
     """One for each size, for all devices.
 
@@ -91,7 +96,7 @@ class SectorSetups(ABC):
             return target
 
         return PorepSetup(
-            name=f"porep-{shape.name}",
+            name=setup_name(shape),
             key=key,
             circuit=circuit,
             parameters=parameters,

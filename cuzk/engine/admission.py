@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from cuzk.engine.budget import Budget
 from cuzk.engine.jobs import Run, Stage, Unit
-from cuzk.engine.leases import Leases
+from cuzk.engine.leases import Lease, Leases
 from cuzk.engine.unit_queue import UnitQueue
 
 
@@ -51,10 +51,22 @@ class Admission:
         return True
 
     def _may_begin(self, run: Run) -> bool:
-        lease = self._leases[run.work.setup]
+        return self._leaves_room(self._leases[run.work.setup], run.work.partition_bytes)
+
+    def _leaves_room(self, lease: Lease, partition_bytes: int) -> bool:
+        """Whether beside all parameters in use and these there is room for the largest partition."""
         leases = {one.setup.key: one.nbytes for one in (*self._leases.in_use(), lease)}
-        largest = max(one.work.partition_bytes for one in (*self._begun, run))
+        largest = max([partition_bytes, *(run.work.partition_bytes for run in self._begun)])
         return sum(leases.values()) + largest <= self._host.total_bytes
+
+    def hold(self, lease: Lease) -> bool:
+        """Take the parameters into use without a run. False while there is no room."""
+        wanted = 0 if lease.reservation else lease.nbytes
+        if wanted > self._host.free_bytes or not self._leaves_room(lease, 0):
+            return False
+        self._leases.grant(lease, self._host)
+        lease.begun += 1
+        return True
 
     def begin(self, run: Run) -> None:
         self._begun.append(run)

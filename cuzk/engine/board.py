@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from cuzk.engine.admission import Admission
 from cuzk.engine.budget import Budget
-from cuzk.engine.devices import STRIKES, Device, Slot, Worker
+from cuzk.engine.devices import STRIKES, Device, Slot, SlotState, Worker
 from cuzk.engine.events import Announcer, EngineEvent, What
 from cuzk.engine.jobs import Job, JobResult, Priority, Run, Stage, Status, Unit
 from cuzk.engine.leases import Leases
@@ -58,8 +58,10 @@ class Board:
     pending   units that nobody has begun; only the first is ever taken
     ready     units that are prepared and wait for a device
     finished  runs whose partitions are all proven
+    preloads  callers who wait for memory for a setup
     changed   a condition for each kind of thread: any change that may concern it notifies it
     room      the same for threads whose unit may be one too many in `ready`
+    setups    the same for callers who wait for setups to be opened or closed
     alarm     the same for the watch: a deadline may be nearer now, or the engine is over
     """
 
@@ -80,6 +82,7 @@ class Board:
         self.changed = {kind: threading.Condition(self._lock) for kind in ("prepare", "prove", "assemble")}
         self.room = threading.Condition(self._lock)
         self.alarm = threading.Condition(self._lock)
+        self.setups = threading.Condition(self._lock)
         self.runs = Runs(settings.results_kept)
         self.leases = Leases()
         self.pending, self.ready = UnitQueue(), UnitQueue()
@@ -87,6 +90,7 @@ class Board:
         self.finished: deque[Run] = deque()
         self.shares_slots = settings.gpu_lock != "none"
         self.placing = Placing(self.ready, self.leases, shared=self.shares_slots)
+        self.preloads = 0
         self.is_closing = False
         self._unrecorded: list[tuple[Run, Status]] = []
 
@@ -126,7 +130,7 @@ class Board:
 
     def notify(self) -> None:
         """Something changed that any thread may have waited for."""
-        for condition in (*self.changed.values(), self.room):
+        for condition in (*self.changed.values(), self.room, self.setups):
             condition.notify_all()
         if self.is_over:
             self.alarm.notify_all()
@@ -274,6 +278,21 @@ class Board:
             where=f"{unit.run.id}, partition {unit.partition}, on {', '.join(sorted(unit.avoid))}",
             next="see to the devices: `cuzk doctor`",
         )
+
+    def is_opened(self, setup: Setup) -> bool:
+        """On every device that can serve it, wherever workers need a slot; and there is such a device."""
+        serving = [device for device in self.devices if device.serves(setup)]
+        return bool(serving) and all(
+            (slot := device.slots.get(self.placing.slot_key(worker, setup))) is not None
+            and slot.state is SlotState.OPEN
+            and not slot.spoilt
+            for device in serving
+            for worker in device.workers
+        )
+
+    def holds(self, slot: Slot) -> bool:
+        """Whether the slot is not released yet."""
+        return slot.device.slots.get(slot.key) is slot
 
     def release(self, slot: Slot) -> None:
         """A slot that holds nothing any more."""

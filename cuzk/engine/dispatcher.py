@@ -66,7 +66,7 @@ class Dispatcher:
         if waiting is not None and waiting is not before:
             board.say(What.WAITS_FOR_MEMORY, unit=waiting)
         if unit is None:
-            return None if waiting is None else self._make_room()
+            return self._make_room() if waiting is not None or board.preloads else None
         run = unit.run
         unit.to(Stage.PREPARING, board.clock())
         if run.begun_s is None:

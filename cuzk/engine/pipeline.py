@@ -15,7 +15,7 @@ from cuzk.engine.events import Announcer, Subscription
 from cuzk.engine.jobs import Job, Priority
 from cuzk.engine.reception import Reception
 from cuzk.engine.recorder import NoRecorder, Recorder
-from cuzk.engine.seam import Work
+from cuzk.engine.seam import Setup, Work
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus, snapshot
 from cuzk.engine.threads import Assembler, EngineThread, Preparer, Watch
@@ -88,6 +88,18 @@ class Pipeline:
         return self._reception.submit(
             work, needs, request_id=request_id, priority=priority, deadline_s=deadline_s
         )
+
+    def preload(self, setup: Setup, *, timeout_s: float | None = None) -> bool:
+        """Open a setup on every device that can serve it, before there is work. False if it was open.
+
+        It stays open until its room is needed. Raises as `reception.Reception.preload`.
+        """
+        needs = {device.name: setup.needs(device.name) for device in self._board.devices}
+        return self._reception.preload(setup, needs, timeout_s)
+
+    def evict(self, name: str, *, timeout_s: float | None = None) -> bool:
+        """Close the setups of that name, unless jobs use them. False if nothing was closed."""
+        return self._reception.evict(name, timeout_s)
 
     def find(self, job_id: str) -> Job | None:
         """One more handle on a job that is under way or whose result is kept."""

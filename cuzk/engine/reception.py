@@ -8,13 +8,13 @@ from cuzk.engine.board import Board
 from cuzk.engine.budget import Reservation
 from cuzk.engine.events import What
 from cuzk.engine.jobs import Job, Priority, Run, Status, Unit
-from cuzk.engine.seam import Needs, Work
+from cuzk.engine.seam import Needs, Setup, Work
 from cuzk.errors import EngineError, ResourceError
 from cuzk.units import format_size
 
 
 class Reception:
-    """The callers' side of a board. Every method takes its lock, and none waits for anything else."""
+    """The callers' side of a board. Every method takes its lock; only `preload` and `evict` wait for more."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -36,8 +36,7 @@ class Reception:
         """
         board, key = self._board, (request_id, work.digest)
         with board.held():
-            if board.is_closing:
-                raise EngineError("the engine is closing and takes no more work", next="submit it elsewhere")
+            self._require_open()
             now = board.clock()
             deadline = None if deadline_s is None else now + deadline_s
             kept = board.runs.kept(key)
@@ -57,9 +56,14 @@ class Reception:
                 board.alarm.notify_all()
             return job
 
+    def _require_open(self) -> None:
+        if self._board.is_closing:
+            raise EngineError("the engine is closing and takes no more work", next="submit it elsewhere")
+
     def _begin(self, key: Hashable, work: Work, needs: Mapping[str, Needs], request_id: str) -> Run:
         board = self._board
-        host_bytes = self._require_possible(work, needs)
+        host_bytes = self._require_possible(work.setup, needs, work.partition_bytes)
+        board.inputs.require({"inputs": work.input_bytes})
         inputs = self._room_for_inputs(work)
         run = Run(
             id=board.runs.new_id(key, request_id, work.digest),
@@ -74,10 +78,9 @@ class Reception:
         board.begin(run)
         return run
 
-    def _require_possible(self, work: Work, needs: Mapping[str, Needs]) -> int:
+    def _require_possible(self, setup: Setup, needs: Mapping[str, Needs], partition_bytes: int) -> int:
         """What the setup takes of the host. Raises for work that could never begin."""
-        board, setup = self._board, work.setup
-        purpose = f"parameters {setup.name}"
+        board, purpose = self._board, f"parameters {setup.name}"
         places = 1 if board.shares_slots else board.settings.gpu_workers_per_device
         for device in board.devices:
             if not board.leases.has_runs(setup):  # what once failed is tried anew
@@ -89,8 +92,7 @@ class Reception:
         board.require_device(setup)
         fit = [device for device in board.devices if device.serves(setup)]
         host_bytes = places * sum(needs[device.name].host for device in fit)
-        board.host.require({purpose: host_bytes, "one partition": work.partition_bytes})
-        board.inputs.require({"inputs": work.input_bytes})
+        board.host.require({purpose: host_bytes, "one partition": partition_bytes})
         return host_bytes
 
     def _room_for_inputs(self, work: Work) -> Reservation:
@@ -104,6 +106,62 @@ class Reception:
                 next="submit it again when fewer jobs wait, or raise the budget",
             )
         return reservation
+
+    def preload(self, setup: Setup, needs: Mapping[str, Needs], timeout_s: float | None) -> bool:
+        """Have a setup opened on every device that can serve it. False if that was so already.
+
+        Raises what opening raised if no device can; ResourceError when it takes longer than the timeout,
+        until there is room for it or it is open; what `submit` raises.
+        """
+        board = self._board
+        with board.held():
+            self._require_open()
+            if board.is_opened(setup):
+                return False
+            board.leases.add_run(setup, needs, self._require_possible(setup, needs, 0))
+            lease, is_held = board.leases[setup], False
+
+            def is_there() -> bool:
+                nonlocal is_held
+                if not is_held and board.admission.hold(lease):
+                    is_held = True
+                    board.preloads -= 1
+                    board.notify()
+                is_hopeless = not any(device.serves(setup) for device in board.devices)
+                return board.is_closing or is_hopeless or (is_held and board.is_opened(setup))
+
+            board.preloads += 1
+            board.notify()
+            try:
+                in_time = board.setups.wait_for(is_there, timeout_s)
+                self._require_open()
+                board.require_device(setup)
+            finally:
+                board.preloads -= not is_held
+                board.leases.end_run(setup, had_begun=is_held)
+                board.notify()
+            if not in_time:
+                raise ResourceError(
+                    f"{setup.name} could not be opened within {timeout_s} s",
+                    next="wait until fewer jobs are under way, or give more time",
+                )
+            return True
+
+    def evict(self, name: str, timeout_s: float | None) -> bool:
+        """Close the setups of that name, unless jobs use them. False if nothing was closed."""
+        board = self._board
+        with board.held():
+            slots = [
+                slot
+                for device in board.devices
+                for slot in device.slots.values()
+                if slot.setup.name == name and not board.leases[slot.setup].begun
+            ]
+            for slot in slots:
+                slot.spoilt = True
+            board.notify()
+            board.setups.wait_for(lambda: not any(map(board.holds, slots)), timeout_s)
+            return bool(slots)
 
     def find(self, job_id: str) -> Job | None:
         """One more handle on a job of that id, under way or ended; None if it is not known any more."""

@@ -17,7 +17,7 @@ from cuzk.engine.jobs import Job, JobResult, Priority, Status
 from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.settings import Settings
 from cuzk.engine.testing import FakeSetup, FakeWork, raises, stalls, wrong
-from cuzk.errors import CuzkError, DeviceError, DeviceFault, ProofError
+from cuzk.errors import CuzkError, DeviceError, DeviceFault, EngineError, ProofError, ResourceError
 from tests.engine.hall import Records
 
 MIB = 1 << 20
@@ -49,6 +49,13 @@ def idle(engine: Pipeline) -> None:
             return
         time.sleep(0.001)
     raise AssertionError(engine.status())
+
+
+def until_a_worker_is_busy(engine: Pipeline) -> None:
+    end = time.monotonic() + SOON_S
+    while not any(worker.job_id for worker in engine.status().devices[0].workers):
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def test_jobs_of_many_partitions_come_out_whole() -> None:
@@ -240,6 +247,74 @@ def test_a_mistake_of_the_engines_own_answers_everyone(monkeypatch: pytest.Monke
     assert [type(result_of(job).error) for job in jobs] == [ZeroDivisionError] * 3
     with pytest.raises(CuzkError):
         engine.submit(FakeWork("d"))
+    assert engine.close(timeout_s=SOON_S)
+
+
+# ---- setups before there is work ----
+
+
+@pytest.mark.parametrize("gpu_lock", ["narrow", "none"])
+def test_a_setup_is_opened_before_there_is_work_and_closed_again(gpu_lock: str) -> None:
+    setup = FakeSetup(device_bytes=1, host_bytes=1)
+    with pipeline("cuda:0", "cuda:1", gpu_lock=gpu_lock) as engine:
+        assert engine.preload(setup, timeout_s=SOON_S) and not engine.preload(setup)
+        opened = ["cuda:0", "cuda:1"] if gpu_lock == "narrow" else ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
+        assert sorted(setup.opened) == opened
+        assert result_of(engine.submit(FakeWork("a", setup=setup))).status is Status.COMPLETED
+        idle(engine)
+        assert engine.evict(setup.name, timeout_s=SOON_S) and not engine.evict(setup.name)
+        assert setup.opened == []
+        assert [memory.used for memory in engine.status().memory] == [0, 0]
+
+
+def test_what_a_job_uses_is_not_evicted() -> None:
+    release = threading.Event()
+    setup = FakeSetup(fates={"cuda:0": deque([stalls(release)])})
+    with pipeline() as engine:
+        assert engine.preload(setup, timeout_s=SOON_S)
+        job = engine.submit(FakeWork("a", setup=setup))
+        until_a_worker_is_busy(engine)
+        assert not engine.evict(setup.name)
+        release.set()
+        assert result_of(job).status is Status.COMPLETED
+
+
+def test_preloading_makes_room_and_waits_for_it() -> None:
+    old, new = (FakeSetup(name, device_bytes=MIB, host_bytes=40 * MIB) for name in ("old", "new"))
+    release = threading.Event()
+    old.fates["cuda:0"] = deque([stalls(release)])
+    with pipeline() as engine:
+        job = engine.submit(FakeWork("a", setup=old))
+        until_a_worker_is_busy(engine)
+        with pytest.raises(ResourceError, match="could not be opened within"):
+            engine.preload(new, timeout_s=0.01)
+        release.set()
+        result_of(job)
+        assert engine.preload(new, timeout_s=SOON_S)
+        assert (old.opened, new.opened) == ([], ["cuda:0"])
+
+
+def test_a_setup_that_no_device_can_open_is_told_with_the_reason() -> None:
+    broken = FakeSetup("broken", opening={"cuda:0": DeviceError("no driver")})
+    with pipeline() as engine:
+        with pytest.raises(DeviceError, match="no driver"):
+            engine.preload(broken, timeout_s=SOON_S)
+        with pytest.raises(ResourceError, match="the budget is 1 MiB"):
+            engine.preload(FakeSetup("large", device_bytes=2 * MIB))
+        assert [memory.used for memory in engine.status().memory] == [0, 0]
+
+
+def test_preloading_ends_with_the_engine() -> None:
+    release = threading.Event()
+    old, new = (FakeSetup(name, host_bytes=40 * MIB) for name in ("old", "new"))
+    old.fates["cuda:0"] = deque([stalls(release)])
+    engine = pipeline()
+    engine.submit(FakeWork("a", setup=old))
+    until_a_worker_is_busy(engine)
+    threading.Timer(0.02, lambda: engine.close(drain=False, timeout_s=0)).start()
+    with pytest.raises(EngineError, match="closing"):
+        engine.preload(new)
+    release.set()
     assert engine.close(timeout_s=SOON_S)
 
 
