@@ -38,7 +38,7 @@ STAGES = {
     Kind.QUEUE: "waiting for a device",
     Kind.WAIT: "waiting for its lock",
     Kind.LOCK: "on the device",
-    Kind.CALL: "call, all of the above two and the host's part",
+    Kind.CALL: "both, and the host's part",
 }
 
 
