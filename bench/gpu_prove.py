@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 
 import cuzk  # noqa: E402
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit  # noqa: E402
+from cuzk.circuit.porep import free_values, porep_circuit  # noqa: E402
 from cuzk.events import Event, Notice, StageDone  # noqa: E402
 from cuzk.groth16.locate import find_parameters  # noqa: E402
 from cuzk.groth16.parameters import open_parameters  # noqa: E402
@@ -189,8 +189,7 @@ def diagnose(folder: Path, device: str) -> None:
     choice = choose(device)
     assert choice.card is not None
     circuit = porep_circuit(c1.shape)
-    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-    free = free_values(c1.shape, public, c1.partitions[0])
+    free = free_values(c1, c1.partitions[0])
     cpu = CpuTarget(choice.host, held)
 
     with resident(choice.host, choice.card, held) as gpu:

@@ -25,7 +25,7 @@ from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E40
 from bench.runner import machine_of  # noqa: E402
 from cuzk.api import synthesize  # noqa: E402
 from cuzk.circuit.builder import Circuit  # noqa: E402
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit  # noqa: E402
+from cuzk.circuit.porep import free_values, porep_circuit  # noqa: E402
 from cuzk.circuit.rows import A, B, C, evaluate_side  # noqa: E402
 from cuzk.circuit.witness import FreeValues, assign  # noqa: E402
 from cuzk.groth16.qap import domain_log2  # noqa: E402
@@ -53,8 +53,7 @@ class Case:
         sector_s, begin = time.perf_counter() - begin, time.perf_counter()
         self.circuit: Circuit = porep_circuit(c1.shape)
         circuit_s, begin = time.perf_counter() - begin, time.perf_counter()
-        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-        self.free: FreeValues = free_values(c1.shape, public, c1.partitions[0])
+        self.free: FreeValues = free_values(c1, c1.partitions[0])
         free_s, begin = time.perf_counter() - begin, time.perf_counter()
         self.name, self.device = c1.shape.name, device
         self.synthesis = DeviceSynthesis(device, self.circuit)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cuzk.api import synthesize
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.errors import DeviceError, ProofError
 from cuzk.events import Event, OnEvent, StageDone, ignore, stage
 from cuzk.groth16.development import MARK_SUFFIX, mark_content
@@ -178,8 +178,7 @@ def _prove_one(
         with stage(watch.hear, "check"):
             check_partition(c1, c1.partitions[k], target.host)
         with stage(watch.hear, "witness"):
-            public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-            assignment = target.assign(circuit, free_values(c1.shape, public, c1.partitions[k]))
+            assignment = target.assign(circuit, free_values(c1, c1.partitions[k]))
         return prove(
             target, parameters, circuit, assignment, Randomizers.fresh(),
             public_inputs=public_inputs(c1.statement, k), on_event=watch.hear, where=f"partition {k}",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import Commitments, free_values
+from cuzk.circuit.porep import free_values
 from cuzk.circuit.witness import FreeValues, free_places
 from cuzk.engine.seam import Needs
 from cuzk.engine.turn import Turn
@@ -121,8 +121,7 @@ class PorepWork:
         """Raises InputError, with the place, for vanilla proofs that are not those of the statement."""
         c1 = self._c1
         check_partition(c1, c1.partitions[partition], self._host)
-        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-        free = free_values(c1.shape, public, c1.partitions[partition])
+        free = free_values(c1, c1.partitions[partition])
         return Prepared(free=free, randomizers=self._randomizers)
 
     def holds(self, partition: int, proof: bytes) -> bool:

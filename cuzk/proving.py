@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.events import Notice, OnEvent, prefixed, stage
 from cuzk.groth16.locate import Found
 from cuzk.groth16.parameters import ParameterFile
@@ -83,8 +83,7 @@ def _prove_one(
 ) -> Proof:
     """The verified proof of partition k."""
     with stage(on_event, "witness"):
-        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-        assignment = target.assign(circuit, free_values(c1.shape, public, c1.partitions[k]))
+        assignment = target.assign(circuit, free_values(c1, c1.partitions[k]))
     return prove(
         target,
         parameters,

@@ -11,7 +11,7 @@ from typing import Any
 
 from cuzk.circuit import digest, rows
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.circuit.witness import assign
 from cuzk.errors import UsageError
 from cuzk.events import OnEvent, stage
@@ -131,9 +131,8 @@ def partition_digests(
     With `check`, `unsatisfied` is the first row whose product is wrong, and its gadget, or None.
     """
     label = f"partition {partition}"
-    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
     with stage(on_event, f"{label}: witness"):
-        assignment = assign(device, circuit, free_values(c1.shape, public, c1.partitions[partition]))
+        assignment = assign(device, circuit, free_values(c1, c1.partitions[partition]))
     facts: Section = {
         "inputs_digest": digest.list_digest(assignment.inputs),
         "aux_digest": digest.aux_digest(circuit, assignment),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.circuit.rows import evaluate_side
 from cuzk.circuit.witness import assign
 from cuzk.errors import DeviceError
@@ -75,8 +75,7 @@ def _synthesis_is_right(host: CpuDevice, card: CudaDevice) -> bool:
     registered = registered_proof_of_size(_SECTOR_BYTES)
     c1 = synthesize(registered, seed=0, device=host, progress=lambda done, total: None)
     circuit = porep_circuit(c1.shape)
-    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-    free = free_values(c1.shape, public, c1.partitions[0])
+    free = free_values(c1, c1.partitions[0])
     expected = assign(host, circuit, free)
     with closing(DeviceSynthesis(card, circuit)) as synthesis:
         synthesis.assign(free)

@@ -33,7 +33,7 @@ from cuzk.circuit.numbers import (
 )
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.witness import FreeValues
-from cuzk.sector.inputs import PartitionInput, Paths
+from cuzk.sector.inputs import C1, PartitionInput, Paths
 from cuzk.sector.shape import DRG_DEGREE, LABEL_PARENTS, NODE_BYTES, PARENTS, SectorShape
 
 BINARY = 2
@@ -114,21 +114,12 @@ def label_parents(builder: CircuitBuilder, columns: Sequence[Sequence[int]], lay
     return [bits[i % len(bits)] for i in range(LABEL_PARENTS)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commitments:
-    """The public commitments of a sector, 32 bytes each."""
-
-    replica_id: bytes
-    comm_d: bytes
-    comm_r: bytes
-
-
-def free_values(shape: SectorShape, public: Commitments, partition: PartitionInput) -> FreeValues:
+def free_values(c1: C1, partition: PartitionInput) -> FreeValues:
     """The values of the circuit's free variables for one partition, in the order of their allocation.
 
     Index bits come from the paths and node bits from the labelings; nothing is checked here.
     """
-    roots = (public.replica_id, public.comm_d, public.comm_r, partition.comm_r_last, partition.comm_c)
+    shape, roots = c1.shape, (c1.replica_id, c1.comm_d, c1.comm_r, partition.comm_r_last, partition.comm_c)
     nodes = [np.frombuffer(b"".join(roots), dtype=np.uint8).reshape(-1, NODE_BYTES)]
     bits = []
     arities = shape.path_arities

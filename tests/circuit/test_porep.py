@@ -18,7 +18,7 @@ from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.digest import aux_digest, list_digest, r1cs_digest
 from cuzk.circuit.label import label
 from cuzk.circuit.numbers import free_bits
-from cuzk.circuit.porep import Commitments, build_porep_circuit, challenge, commitments, free_values
+from cuzk.circuit.porep import build_porep_circuit, challenge, commitments, free_values
 from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
 from cuzk.circuit.sha256 import constant_bits_be
 from cuzk.circuit.witness import assign
@@ -146,10 +146,9 @@ def cases() -> list[Any]:
 def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> None:
     shape = shape_of(case["sector_size"])
     c1 = read_c1(POREP / case["file"], registered=MADE_UP.get(case["file"]))
-    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
     circuit = circuit_of(shape)
     for partition, expected in zip(c1.partitions, case["partitions"], strict=True):
-        assignment = assign(DEVICE, circuit, free_values(shape, public, partition))
+        assignment = assign(DEVICE, circuit, free_values(c1, partition))
         a, b = evaluate_rows(DEVICE, circuit, assignment)
         c = evaluate_side(DEVICE, circuit, assignment, 2)
         assert unsatisfied_row(DEVICE, circuit, a, b, c) is None
@@ -185,10 +184,9 @@ def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> Non
 )
 def test_a_sector_that_nobody_sealed_satisfies_every_row_and_gives_a_verifiers_inputs(name: str) -> None:
     c1 = synthesize(registered_proof(name), seed=1, device=DEVICE, progress=lambda done, total: None)
-    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
     circuit = circuit_of(c1.shape)
     last = c1.partitions[-1]
-    assignment = assign(DEVICE, circuit, free_values(c1.shape, public, last))
+    assignment = assign(DEVICE, circuit, free_values(c1, last))
     sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
     assert unsatisfied_row(DEVICE, circuit, *sides) is None
     assert (assignment.inputs[1:] == public_inputs(c1.statement, last.index)).all()

@@ -14,7 +14,7 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.benchmark import bench_partitions
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.events import ignore
 from cuzk.groth16.ephemeral import EphemeralParameters
 from cuzk.groth16.proof import PROOF_BYTES, split_proofs
@@ -45,12 +45,11 @@ def test_key_and_proof_are_upstreams_to_the_byte(device: CudaDevice) -> None:
         target.prepare()
         target.opened(circuit)
         target.require_good_points(ignore)
-        public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
         proof = prove(
             target,
             parameters,
             circuit,
-            target.assign(circuit, free_values(c1.shape, public, c1.partitions[0])),
+            target.assign(circuit, free_values(c1, c1.partitions[0])),
             Randomizers(r=13, s=17),
             public_inputs=public_inputs(c1.statement, 0),
         )

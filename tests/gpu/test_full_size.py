@@ -11,7 +11,7 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.benchmark import bench_partitions
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.groth16.proof import PROOF_BYTES
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.target_gpu import release
@@ -30,9 +30,8 @@ def test_every_row_of_a_partition_holds_and_a_flipped_bit_breaks_one(name: str, 
     c1 = synthesize(registered_proof(name), seed=7, device=CpuDevice(), progress=lambda done, total: None)
     circuit = porep_circuit(c1.shape)
     assert circuit.num_constraints == CONSTRAINTS[name]
-    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
     synthesis = DeviceSynthesis(device, circuit)
-    synthesis.assign(free_values(c1.shape, public, c1.partitions[-1]))
+    synthesis.assign(free_values(c1, c1.partitions[-1]))
     assert synthesis.unsatisfied_row() is None
     is_bit = np.ones(circuit.num_aux, np.bool_)
     is_bit[circuit.full_aux] = False

@@ -13,7 +13,7 @@ if find_spec("numba_cuda") is None:
 
 from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.numbers import free_numbers, inputize
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, assign
@@ -32,8 +32,7 @@ SIDES = range(3)
 
 def sector(file: str) -> tuple[Circuit, FreeValues]:
     c1 = read_c1(POREP / file)
-    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-    return porep_circuit(c1.shape), free_values(c1.shape, public, c1.partitions[0])
+    return porep_circuit(c1.shape), free_values(c1, c1.partitions[0])
 
 
 @pytest.fixture(scope="module")

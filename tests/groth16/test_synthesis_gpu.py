@@ -16,7 +16,7 @@ if find_spec("numba_cuda") is None:
 from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.merkle_path import merkle_path, sha256_node
 from cuzk.circuit.numbers import free_numbers, inputize
-from cuzk.circuit.porep import Commitments, free_values, porep_circuit
+from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, assign
@@ -57,8 +57,7 @@ def paths() -> tuple[Circuit, FreeValues]:
 
 def sector() -> tuple[Circuit, FreeValues]:
     c1 = read_c1(POREP / "2k-random.json")
-    public = Commitments(replica_id=c1.replica_id, comm_d=c1.comm_d, comm_r=c1.comm_r)
-    return porep_circuit(c1.shape), free_values(c1.shape, public, c1.partitions[0])
+    return porep_circuit(c1.shape), free_values(c1, c1.partitions[0])
 
 
 @pytest.fixture
