@@ -79,7 +79,7 @@ class _FileReader:
         self, first: int, count: int, points: GpuPoints, order: tuple[int, int, int] = NATURAL_ORDER
     ) -> None:
         """Raises ParameterError for the first point that is not on the curve."""
-        bad = self.decoder.decode(getattr(self.file, self.section)[first : first + count], points, order)
+        bad = self.decoder.decode(self.file.section(self.section)[first : first + count], points, order)
         self.file.let_go()
         if bad is not None:
             raise bad_point(self.file.where, self.section, BadPoint(first + bad.index, bad.reason))

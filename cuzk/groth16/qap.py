@@ -44,9 +44,6 @@ class FullCounts:
         return {"h": 0, "l": self.l, "a": self.a, "b_g1": self.b, "b_g2": self.b}[section]
 
 
-NO_FULL = FullCounts(l=0, a=0, b=0)
-
-
 @lru_cache(maxsize=2)
 def full_counts(circuit: Circuit) -> FullCounts:
     """Of a circuit's sections; inputs count as full."""

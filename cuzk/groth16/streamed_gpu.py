@@ -15,8 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuzk.groth16.card_plan import SectionPlan
+from cuzk.groth16.full_scalars_gpu import FullScalars
 from cuzk.groth16.points_on_card import PointSource
 from cuzk.groth16.synthesis_gpu import SectionScalars
 from cuzk.kernels.device.cuda import CudaDevice
@@ -87,11 +89,8 @@ class StreamedBits(Keeper):
     ) -> None:
         super().__init__()
         assert plan.selected is not None
-        self._device, self._plan, self._workspace = device, plan, workspace
+        self._device, self._plan = device, plan
         self._scalars: SectionScalars | None = None
-        self._full_index = np.empty(0, np.uint32)
-        self._full: GpuMsm | None = None
-        self._of_full = Keeper()
         try:
             self.passing = self.keep(PassingPoints(device, source, plan))
             self._bits = self.keep(device.allocate(self.passing.at_once, np.uint8))
@@ -99,7 +98,7 @@ class StreamedBits(Keeper):
             self._selected = self.keep(
                 GpuSelectedSum(device, plan.form, points.x, points.y, plan.selected, workspace)
             )
-            self.keep(self._of_full)
+            self._full_scalars = self.keep(FullScalars(device, plan, workspace, self._collected))
         except BaseException:
             self.close()
             raise
@@ -113,7 +112,7 @@ class StreamedBits(Keeper):
         assert self._scalars is not None, "begin comes first"
         device, curve, scalars = self._device, curve_of(self._plan.form), self._scalars
         total = None
-        over_full = self._over_full(scalars.full_index)
+        over_full = self._full_scalars.over(scalars.full_index)
         for first, count in self.passing.slices():
             device.copy(scalars.bits.rows(first, first + count), self._bits.rows(0, count))
             device.clear(self._bits.rows(count, self._bits.shape[0]))
@@ -121,19 +120,18 @@ class StreamedBits(Keeper):
         total = curve.add(total, over_full.run(scalars.full_scalars))
         return lambda: total
 
-    def _over_full(self, index: np.ndarray[Any, Any]) -> GpuMsm:
-        """The sum over the points of full scalars, which a pass over all points collects the first time."""
-        if self._full is not None and np.array_equal(index, self._full_index):
-            return self._full
-        self._of_full.close()
-        device, form, held = self._device, self._plan.form, self._of_full
-        chosen = held.keep(GpuPoints(device, form, len(index)))
-        for first, count in self.passing.slices():
-            low, high = (int(place) for place in np.searchsorted(index, [first, first + count]))
-            gather_into(device, self.passing.points, index[low:high] - np.uint32(first), chosen, low)
-        self._full = held.keep(GpuMsm(device, form, chosen.x, chosen.y, self._plan.msm, self._workspace))
-        self._full_index = index
-        return self._full
+    def _collected(self, index: NDArray[np.uint32]) -> GpuPoints:
+        """The points of these numbers, by a pass over all."""
+        chosen = GpuPoints(self._device, self._plan.form, len(index))
+        try:
+            for first, count in self.passing.slices():
+                low, high = (int(place) for place in np.searchsorted(index, [first, first + count]))
+                part = index[low:high] - np.uint32(first)
+                gather_into(self._device, self.passing.points, part, chosen, low)
+        except BaseException:
+            chosen.close()
+            raise
+        return chosen
 
 
 class StreamedMsm(Keeper):

@@ -23,11 +23,12 @@ from cuzk.circuit.witness import FreeValues
 from cuzk.events import OnEvent, Progress, stage
 from cuzk.groth16.card_clock import CardClock
 from cuzk.groth16.card_plan import CardFacts, CardPlan, SectionPlan
+from cuzk.groth16.full_scalars_gpu import FullScalars
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
-from cuzk.groth16.qap import NO_FULL, FullCounts, full_counts
+from cuzk.groth16.qap import full_counts
 from cuzk.groth16.streamed_gpu import PassingPoints, StreamedBits, StreamedMsm
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
 from cuzk.groth16.synthesis_plan import synthesis_layout
@@ -64,32 +65,24 @@ class MostlyBits(Keeper):
         self, device: CudaDevice, plan: SectionPlan, points: GpuPoints, workspace: DeviceArray
     ) -> None:
         super().__init__()
-        self._device, self._plan, self._points, self._workspace = device, plan, points, workspace
-        self.selected = over_bits(device, points, workspace)
-        self._full_index = np.empty(0, np.uint32)
-        self._full: GpuMsm | None = None
+        self._form = plan.form
+        self._selected = self.keep(over_bits(device, points, workspace))
+        self._full_scalars = self.keep(
+            FullScalars(device, plan, workspace, lambda index: gathered(device, points, index))
+        )
+        self._full: GpuMsm | None = None  # of the proof that has begun
 
     def begin(self, scalars: SectionScalars) -> None:
         """Submit both sums."""
-        self.selected.submit(scalars.bits)
-        self._over_full(scalars.full_index).submit(scalars.full_scalars)
+        self._selected.submit(scalars.bits)
+        self._full = self._full_scalars.over(scalars.full_index)
+        self._full.submit(scalars.full_scalars)
 
     def collect(self) -> Callable[[], Any]:
         """Waits for both. What comes back gives their sum: affine, plain integers, None for the identity."""
-        assert self._full is not None
-        selected, full = self.selected.collect(), self._full.collect()
-        return lambda: curve_of(self._plan.form).add(selected(), full())
-
-    def _over_full(self, index: np.ndarray[Any, Any]) -> GpuMsm:
-        """The sum over the points of full scalars, collected once: every proof of a circuit has the same."""
-        if self._full is not None and np.array_equal(index, self._full_index):
-            return self._full
-        self.close()
-        device, form = self._device, self._plan.form
-        points = self.keep(gathered(device, self._points, index))
-        self._full = self.keep(GpuMsm(device, form, points.x, points.y, self._plan.msm, self._workspace))
-        self._full_index = index
-        return self._full
+        assert self._full is not None, "begin comes first"
+        selected, full = self._selected.collect(), self._full.collect()
+        return lambda: curve_of(self._form).add(selected(), full())
 
 
 class _Sums:
@@ -179,15 +172,12 @@ class GpuTarget:
             return
         try:
             facts, nbytes = self._opened.result()[1], synthesis_layout(circuit).nbytes
-            self._planned.set_result(self._required(facts, full_counts(circuit), nbytes))
+            plan = CardPlan.of(facts, self._counts, full_counts(circuit), nbytes)
+            plan.require(self.name)
+            self._planned.set_result(plan)
         except BaseException as error:  # who waits for the points must not wait for ever
             self._planned.set_exception(error)
             raise
-
-    def _required(self, facts: CardFacts, full: FullCounts, synthesis_bytes: int) -> CardPlan:
-        plan = CardPlan.of(facts, self._counts, full, synthesis_bytes)
-        plan.require(self.name)
-        return plan
 
     @property
     def _device(self) -> CudaDevice:
@@ -205,16 +195,14 @@ class GpuTarget:
                     future.set_exception(error)
 
     def _opened_device(self) -> tuple[CudaDevice, CardFacts]:
-        """The card, with the memory that it has free now, which must do for what is known by now."""
+        """The card, with the memory that it has free now: nothing of ours is there."""
         device = self._open_device()
         self._clock = CardClock(device)
         try:
-            facts = CardFacts.of(device.card, device.free_memory())
-            self._required(facts, NO_FULL, 0)
+            return device, CardFacts.of(device.card, device.free_memory())
         except BaseException:
             device.close()
             raise
-        return device, facts
 
     def _load(self, plan: CardPlan) -> None:
         """The points of resident sections; room for the rows."""

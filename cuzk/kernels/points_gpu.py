@@ -9,7 +9,6 @@ Twin       `points`: the same encoding, checks and errors on the CPU.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -33,7 +32,6 @@ from cuzk.kernels.sum_schedule import DECODED_AT_ONCE, Form, decoding_lanes
 
 THREADS = 128
 NATURAL_ORDER = (32, 0, 0)
-Progress = Callable[[int, int], None]
 
 _U8, _U32 = pointer(types.uint8), pointer(types.uint32)
 
@@ -135,7 +133,6 @@ class PointDecoder(Keeper):
         encoded: np.ndarray[Any, Any],
         points: GpuPoints,
         order: tuple[int, int, int] = NATURAL_ORDER,
-        progress: Progress = lambda done, total: None,
     ) -> BadPoint | None:
         """Rows of `points` := the points, each checked to be on the curve; the first bad one.
 
@@ -147,11 +144,10 @@ class PointDecoder(Keeper):
         first_stream = self._lanes[0][2]  # the device's own may be busy with sums
         device.clear(self._bad, stream=first_stream)
         first_stream.synchronise()
-        firsts, done = iter(range(0, count, DECODED_AT_ONCE)), 0
+        firsts = iter(range(0, count, DECODED_AT_ONCE))
         lock = threading.Lock()
 
         def work(lane: tuple[PinnedArray, DeviceArray, Stream]) -> None:
-            nonlocal done
             pinned, chunk, stream = lane
             while True:
                 with lock:
@@ -166,9 +162,6 @@ class PointDecoder(Keeper):
                     chunk, first, len(part), count, *order, points.x, points.y, self._bad,
                 ).run(stream)  # fmt: skip
                 stream.synchronise()
-                with lock:
-                    done += len(part)
-                    progress(done, count)
 
         with ThreadPoolExecutor(len(self._lanes)) as pool:
             for finished in [pool.submit(work, lane) for lane in self._lanes]:
@@ -183,13 +176,12 @@ def decode_to_gpu(
     encoded: np.ndarray[Any, Any],
     *,
     order: tuple[int, int, int] = NATURAL_ORDER,
-    progress: Progress = lambda done, total: None,
 ) -> GpuPoints | BadPoint:
     """The encoded points on the card, or the first bad one: see `PointDecoder`."""
     points = GpuPoints(device, form, len(encoded))
     try:
         with PointDecoder(device, form, len(encoded)) as decoder:
-            bad = decoder.decode(encoded, points, order, progress)
+            bad = decoder.decode(encoded, points, order)
     except BaseException:
         points.close()
         raise

@@ -26,7 +26,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.engine.turn import Turn
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import ignore
-from cuzk.groth16 import streamed_gpu, target_gpu
+from cuzk.groth16 import full_scalars_gpu, streamed_gpu, target_gpu
 from cuzk.groth16.card_plan import PHASES, CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import SECTIONS, SectionName, open_parameters
@@ -64,6 +64,12 @@ def memory(address: int, count: int, dtype: Any = np.uint32) -> np.ndarray[Any, 
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype)
 
 
+def reversed_row(k: int, low: int, middle: int, high: int) -> int:
+    """k with its digits of so many bits in reverse."""
+    digits = k % (1 << low), (k >> low) % (1 << middle), k >> (low + middle)
+    return digits[0] << (middle + high) | digits[1] << high | digits[2]
+
+
 def decode(degree: int) -> Callable[..., None]:
     size = 2 * degree * COORDINATE
 
@@ -71,8 +77,7 @@ def decode(degree: int) -> Callable[..., None]:
         encoded, first, count, total, low, middle, high, x, y, bad = arguments(params, 10)
         for i, point in enumerate(memory(encoded, count * size, np.uint8).reshape(count, size)):
             k = first + i
-            digits = k % (1 << low), (k >> low) % (1 << middle), k >> (low + middle)
-            row = digits[0] << (middle + high) | digits[1] << high | digits[2]
+            row = reversed_row(k, low, middle, high)
             numbers = [int.from_bytes(part.tobytes(), "big") for part in np.split(point, 2 * degree)]
             if max(numbers) >= P:
                 memory(bad, 1)[0] = max(int(memory(bad, 1)[0]), total - k)
@@ -99,9 +104,7 @@ def gather(degree: int) -> Callable[..., None]:
 def reversed_scalars(grid: Any, block: Any, shared: int, params: int) -> None:
     values, first, count, room, low, middle, high, out = arguments(params, 8)
     for i in range(room):
-        k = first + i
-        digits = k % (1 << low), (k >> low) % (1 << middle), k >> (low + middle)
-        row = digits[0] << (middle + high) | digits[1] << high | digits[2]
+        row = reversed_row(first + i, low, middle, high)
         memory(out + 32 * i, 8)[:] = memory(values + 32 * row, 8) if i < count else 0
 
 
@@ -175,8 +178,9 @@ def driver(idle_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriv
             driver.effects[kernel.name] = play(form.degree)
     monkeypatch.setattr(take_reversed, "name", "take reversed")
     driver.effects["take reversed"] = reversed_scalars
-    for module in (target_gpu, streamed_gpu):
+    for module in (target_gpu, streamed_gpu, full_scalars_gpu):
         monkeypatch.setattr(module, "GpuMsm", PlayedSum)
+    for module in (target_gpu, streamed_gpu):
         monkeypatch.setattr(module, "GpuSelectedSum", PlayedSum)
         monkeypatch.setattr(module, "curve_of", lambda form: _Group)
     monkeypatch.setattr(target_gpu, "quotient", played_quotient)
