@@ -17,23 +17,21 @@ from typing import TYPE_CHECKING
 
 from cuzk.api import synthesize
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import free_values, porep_circuit
+from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import DeviceError, ProofError
 from cuzk.events import Event, OnEvent, StageDone, ignore, stage
 from cuzk.groth16.development import MARK_SUFFIX, mark_content
 from cuzk.groth16.files import make_folder, replace_atomically
 from cuzk.groth16.proof import Proof, join_proofs
-from cuzk.groth16.prove import Randomizers, prove
-from cuzk.groth16.qap import domain_log2
-from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.choose import choose
+from cuzk.proving import prove_partition
 from cuzk.sector.c1_writer import encode_c1
 from cuzk.sector.check import check_partition
 from cuzk.sector.inputs import C1
 from cuzk.sector.public_inputs import public_inputs
-from cuzk.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, warm_up
+from cuzk.targets import ephemeral_parameters
 
 if TYPE_CHECKING:
     from cuzk.groth16.ephemeral import EphemeralParameters
@@ -97,10 +95,7 @@ def bench_partitions(
             where=choice.host.name,
             next="use a machine with one; on a CPU, `cuzk sector synthesize` and `cuzk params generate`",
         )
-    from cuzk.groth16.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
-    from cuzk.groth16.target_gpu import GpuTarget
-    from cuzk.kernels.device.cuda import CudaDevice
-    from cuzk.warm_up_gpu import warm_up_gpu
+    from cuzk.groth16.target_gpu import GpuTarget  # needs numba-cuda
 
     setup = _Stopwatch(on_event)
     c1 = synthesize(
@@ -108,34 +103,27 @@ def bench_partitions(
     )
     with stage(setup.hear, "circuit"):
         circuit = porep_circuit(c1.shape)
-    warm_up(choice.host, (*TO_CHECK, *TO_GENERATE_BESIDE_GPU), setup.hear)
-    for task in ("generate", "prove"):
-        warm_up_gpu(choice.host, choice.card, task, domain_log2(circuit), setup.hear)
-    gpu = CudaDevice(choice.card.uuid, memory_limit=vram_limit)
-    with closing(gpu):
-        with stage(setup.hear, "values at tau"):
-            parameters = EphemeralParameters.of(choice.host, gpu, circuit, Trapdoors.random())
-        target = GpuTarget(choice.host, choice.card.label, lambda: gpu, parameters)
-        with closing(target):
-            with stage(setup.hear, "points"):
-                target.prepare()
-                target.opened(circuit)
-                target.loaded()
-            if target.is_resident:
-                parameters.let_go()
-            peak_of_setup = _peak_host_bytes()
-            _reset_peak()
-            begin = time.perf_counter()
-            chosen = range(len(c1.partitions) if partitions is None else min(partitions, len(c1.partitions)))
-            proofs, stages = [], []
-            with stage(on_event, "partitions", total=len(chosen), unit="partitions") as progress:
-                for k in chosen:
-                    watch = _Stopwatch(ignore)
-                    proofs.append(_prove_one(target, parameters, circuit, c1, k, watch))
-                    stages.append(watch.seconds)
-                    progress(k + 1, len(chosen))
-            _verify_all(parameters.key, c1, proofs)
-            proving_s = time.perf_counter() - begin
+    parameters = ephemeral_parameters(choice.host, [choice.card], circuit, vram_limit, setup.hear)
+    with closing(GpuTarget.on_card(choice.host, choice.card, parameters, vram_limit)) as target:
+        with stage(setup.hear, "points"):
+            target.prepare()
+            target.opened(circuit)
+            target.loaded()
+        if target.is_resident:
+            parameters.let_go()
+        peak_of_setup = _peak_host_bytes()
+        _reset_peak()
+        begin = time.perf_counter()
+        chosen = range(len(c1.partitions) if partitions is None else min(partitions, len(c1.partitions)))
+        proofs, stages = [], []
+        with stage(on_event, "partitions", total=len(chosen), unit="partitions") as progress:
+            for k in chosen:
+                watch = _Stopwatch(ignore)
+                proofs.append(_prove_one(target, parameters, circuit, c1, k, watch))
+                stages.append(watch.seconds)
+                progress(k + 1, len(chosen))
+        _verify_all(parameters.key, c1, proofs)
+        proving_s = time.perf_counter() - begin
     proof = join_proofs(proofs)
     if out is not None:
         _write(out, c1, parameters.key, proof)
@@ -177,12 +165,7 @@ def _prove_one(
     with watch.whole("partition"):
         with stage(watch.hear, "check"):
             check_partition(c1, c1.partitions[k], target.host)
-        with stage(watch.hear, "witness"):
-            assignment = target.assign(circuit, free_values(c1, c1.partitions[k]))
-        return prove(
-            target, parameters, circuit, assignment, Randomizers.fresh(),
-            public_inputs=public_inputs(c1.statement, k), on_event=watch.hear, where=f"partition {k}",
-        )  # fmt: skip
+        return prove_partition(target, c1, k, circuit, parameters, None, watch.hear)
 
 
 def _verify_all(key: VerifyingKey, c1: C1, proofs: list[Proof]) -> None:

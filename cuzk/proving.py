@@ -6,7 +6,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.events import Notice, OnEvent, prefixed, stage
 from cuzk.groth16.locate import Found
-from cuzk.groth16.parameters import ParameterFile
+from cuzk.groth16.parameters import ParameterFile, Parameters
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.prove import Randomizers, prove
@@ -59,7 +59,7 @@ def prove_partitions(
         target.opened(circuit)
         first_use.check(target, on_event)
         return [
-            _prove_one(
+            prove_partition(
                 target,
                 c1,
                 k,
@@ -72,16 +72,16 @@ def prove_partitions(
         ]
 
 
-def _prove_one(
+def prove_partition(
     target: Target,
     c1: C1,
     k: int,
     circuit: Circuit,
-    parameters: ParameterFile,
+    parameters: Parameters,
     insecure_rs: tuple[int, int] | None,
     on_event: OnEvent,
 ) -> Proof:
-    """The verified proof of partition k."""
+    """The verified proof of partition k, which has been checked, on a target that is opened."""
     with stage(on_event, "witness"):
         assignment = target.assign(circuit, free_values(c1, c1.partitions[k]))
     return prove(

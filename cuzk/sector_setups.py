@@ -19,14 +19,13 @@ from cuzk.groth16.parameters import SECTIONS, Parameters, open_parameters
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.groth16.target import Target
-from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import Choice
 from cuzk.porep_jobs import PorepSetup
 from cuzk.sector.shape import SectorShape
 from cuzk.sources import warn_of_development
-from cuzk.targets import FirstUse, compile_ahead, new_target
-from cuzk.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, warm_up
+from cuzk.targets import FirstUse, compile_ahead, ephemeral_parameters, new_target
+from cuzk.warm_up import TO_CHECK, warm_up
 
 _SCALAR_BYTES = 32
 
@@ -146,36 +145,23 @@ class SyntheticSetups(SectorSetups):
     """Made for this engine, on the first of its GPUs: no network accepts its proofs, and no file remains."""
 
     def _new(self, shape: SectorShape) -> PorepSetup:
-        cards = [choice.card for choice in self._choices.values()]
-        if None in cards:
+        cards = {name: choice.card for name, choice in self._choices.items() if choice.card is not None}
+        if len(cards) < len(self._choices):
             raise DeviceError(
                 "parameters that live in memory need a GPU",
                 where=", ".join(self._choices),
                 next="use GPUs only; on a CPU, `cuzk params generate`",
             )
-        from cuzk.groth16.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
-        from cuzk.groth16.target_gpu import GpuTarget
-        from cuzk.kernels.device.cuda import CudaDevice
-        from cuzk.warm_up_gpu import warm_up_gpu
+        from cuzk.groth16.target_gpu import GpuTarget  # needs numba-cuda
 
         on_event, host = self._on_event, next(iter(self._choices.values())).host
         with stage(on_event, "circuit"):
             circuit = porep_circuit(shape)
             counts = point_counts(circuit)
-        warm_up(host, (*TO_CHECK, *TO_GENERATE_BESIDE_GPU), on_event)
-        for card in cards:
-            assert card is not None
-            for task in ("generate", "prove"):
-                warm_up_gpu(host, card, task, counts.domain_log2, on_event)
-        assert cards[0] is not None
-        with stage(on_event, "values at tau"), CudaDevice(cards[0].uuid) as gpu:
-            parameters = EphemeralParameters.of(host, gpu, circuit, Trapdoors.random())
+        parameters = ephemeral_parameters(host, list(cards.values()), circuit, None, on_event)
 
         def target(device: str, needs: Needs) -> Target:
-            card = self._choices[device].card
-            assert card is not None
-            uuid = card.uuid
-            return GpuTarget(host, device, lambda: CudaDevice(uuid, memory_limit=needs.device), parameters)
+            return GpuTarget.on_card(host, cards[device], parameters, needs.device)
 
         scalars = sum(counts.of(name) for name, _ in SECTIONS)
         return self._setup(

@@ -5,21 +5,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cuzk.circuit.builder import Circuit
 from cuzk.events import Notice, OnEvent, stage
 from cuzk.groth16.checked import Checked, CheckedFiles
 from cuzk.groth16.locate import Found
 from cuzk.groth16.manifest import entry_of
 from cuzk.groth16.parameters import ParameterFile, Parameters
 from cuzk.groth16.proof_memory import ProofMemory
+from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target import Target
 from cuzk.groth16.target_cpu import CpuTarget
+from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.choose import Choice
-from cuzk.warm_up import TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
+
+if TYPE_CHECKING:
+    from cuzk.groth16.ephemeral import EphemeralParameters
+    from cuzk.kernels.device.cuda_card import Card
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +81,8 @@ def new_target(choice: Choice, parameters: ParameterFile, memory_limit: int | No
         return CpuTarget(choice.host, parameters)
     from cuzk.groth16.points_on_card import PointsOfFile
     from cuzk.groth16.target_gpu import GpuTarget
-    from cuzk.kernels.device.cuda import CudaDevice
 
-    uuid = choice.card.uuid
-    return GpuTarget(
-        choice.host,
-        choice.card.label,
-        lambda: CudaDevice(uuid, memory_limit=memory_limit),
-        PointsOfFile(parameters),
-    )
+    return GpuTarget.on_card(choice.host, choice.card, PointsOfFile(parameters), memory_limit)
 
 
 def compile_ahead(choice: Choice, parameters: Parameters, on_event: OnEvent) -> None:
@@ -91,3 +93,22 @@ def compile_ahead(choice: Choice, parameters: Parameters, on_event: OnEvent) -> 
 
     warm_up(choice.host, TO_PROVE_BESIDE_GPU, on_event)
     warm_up_gpu(choice.host, choice.card, "prove", parameters.counts.domain_log2, on_event)
+
+
+def ephemeral_parameters(
+    host: CpuDevice, cards: Sequence[Card], circuit: Circuit, memory_limit: int | None, on_event: OnEvent
+) -> EphemeralParameters:
+    """Development parameters that are never written, for proofs on these cards; the first helps to make them.
+
+    All kernels of both are compiled before.
+    """
+    from cuzk.groth16.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
+    from cuzk.kernels.device.cuda import CudaDevice
+    from cuzk.warm_up_gpu import warm_up_gpu
+
+    warm_up(host, (*TO_CHECK, *TO_GENERATE_BESIDE_GPU), on_event)
+    for card in cards:
+        for task in ("generate", "prove"):
+            warm_up_gpu(host, card, task, domain_log2(circuit), on_event)
+    with stage(on_event, "values at tau"), CudaDevice(cards[0].uuid, memory_limit=memory_limit) as gpu:
+        return EphemeralParameters.of(host, gpu, circuit, Trapdoors.random())

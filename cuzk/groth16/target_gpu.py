@@ -157,6 +157,11 @@ class GpuTarget:
         self._sums: _Sums | None = None
         self._synthesis: DeviceSynthesis | None = None
 
+    @classmethod
+    def on_card(cls, host: CpuDevice, card: Card, points: PointSource, memory_limit: int | None) -> GpuTarget:
+        """Of a card that `prepare` opens; `memory_limit` as for `CudaDevice`."""
+        return cls(host, card.label, lambda: CudaDevice(card.uuid, memory_limit=memory_limit), points)
+
     def require_memory(self) -> None:
         if self._loader is None:  # later it is there
             MemoryPlan.beside_a_gpu(self._counts).require(available_memory())
@@ -338,12 +343,7 @@ def resident(
         if old is None or _kept.key != key or not old.is_usable:
             _kept.drop()
             _kept.key = key
-            _kept.target = GpuTarget(
-                host,
-                card.label,
-                lambda: CudaDevice(card.uuid, memory_limit=memory_limit),
-                PointsOfFile(parameters),
-            )
+            _kept.target = GpuTarget.on_card(host, card, PointsOfFile(parameters), memory_limit)
         assert _kept.target is not None
         _kept.target.host = host
         try:
