@@ -18,9 +18,9 @@ from cuzk.config import Config
 from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.recorder import NoRecorder, Recorder
 from cuzk.engine.settings import Settings
-from cuzk.engine.testing import FakeSetup, FakeWork, Fate, raises, wrong
 from cuzk.errors import InputError, ProofError
 from cuzk.timeline.read import read_log
+from tests.engine.fakes import FakeSetup, FakeWork, Fate, raises, wrong
 
 
 class FakeEngine:

@@ -6,7 +6,6 @@ In reading order: `seam` (what is proven, seen from here), `settings`, `jobs` an
 units), `budget`, `leases`, `devices` (memory and places), `turn` (the lock of a device), `placing` (what a
 worker does next), `board` with `runs` (the state), `reception` (what callers do to it), `dispatcher` (what
 threads do), `threads`, `worker`, `events`, `recorder`, `status`, and `pipeline`, which puts it together.
-`testing` has works and provers that do nothing.
 
 Words: a *job* is a caller's handle, a *run* the work behind it, a *unit* one of its partitions; a *setup* is
 a circuit's parameters, a *slot* their place on a device.

@@ -6,6 +6,7 @@ A thread that ends for any other reason than its own end takes the engine with i
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from cuzk.engine.board import Board
@@ -16,7 +17,7 @@ from cuzk.engine.reception import Reception
 from cuzk.engine.recorder import Recorder
 
 
-class EngineThread(threading.Thread):
+class EngineThread(threading.Thread, ABC):
     """Runs `serve` to its end, and reports what no thread should ever raise."""
 
     def __init__(self, name: str, abort: Callable[[Exception], None]) -> None:
@@ -30,8 +31,9 @@ class EngineThread(threading.Thread):
             self._abort(error)
             raise
 
+    @abstractmethod
     def serve(self) -> None:
-        raise NotImplementedError
+        """What the thread does, until it is to end."""
 
 
 def close_slot(dispatcher: Dispatcher, errand: Close) -> None:

@@ -14,8 +14,8 @@ from cuzk.engine.jobs import Job, Priority, Unit
 from cuzk.engine.placing import Close, Open, Prepare, Prove
 from cuzk.engine.reception import Reception
 from cuzk.engine.settings import Settings
-from cuzk.engine.testing import FakeWork, fake_proof
 from cuzk.engine.turn import Turn
+from tests.engine.fakes import FakeWork, fake_proof
 
 GIB = 1 << 30
 

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from cuzk.engine.dispatcher import Verdict
 from cuzk.engine.jobs import Job, Priority, Run, Stage, Status, Unit
 from cuzk.engine.placing import Close, Open, Prepare, Prove
-from cuzk.engine.testing import FakeSetup, FakeWork, fake_proof
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, ResourceError
+from tests.engine.fakes import FakeSetup, FakeWork, fake_proof
 from tests.engine.hall import Hall
 
 CARD_BYTES, HOST_BYTES, INPUT_BYTES = 10, 60, 30

@@ -8,8 +8,8 @@ from cuzk.engine.dispatcher import Verdict
 from cuzk.engine.events import What
 from cuzk.engine.jobs import Priority, Stage, Status
 from cuzk.engine.placing import Close, Open, Prepare
-from cuzk.engine.testing import FakeSetup, FakeWork
 from cuzk.errors import DeviceError, DeviceFault, EngineError, ProofError, ResourceError
+from tests.engine.fakes import FakeSetup, FakeWork
 from tests.engine.hall import GIB, Hall
 
 LOW, NORMAL, HIGH, CRITICAL = Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.CRITICAL

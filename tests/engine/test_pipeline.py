@@ -16,8 +16,8 @@ from cuzk.engine.events import What
 from cuzk.engine.jobs import Job, JobResult, Priority, Status
 from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.settings import Settings
-from cuzk.engine.testing import FakeSetup, FakeWork, raises, stalls, wrong
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, EngineError, ProofError, ResourceError
+from tests.engine.fakes import FakeSetup, FakeWork, raises, stalls, wrong
 from tests.engine.hall import Records
 
 MIB = 1 << 20
