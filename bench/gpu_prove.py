@@ -133,9 +133,10 @@ def profile(folder: Path, device: str, expected: dict[str, str]) -> None:
     for order in ("tottime", "cumulative"):
         text = io.StringIO()
         pstats.Stats(profiler, stream=text).sort_stats(order).print_stats(28)
-        shown = [line for line in text.getvalue().splitlines() if line.strip()]
+        lines = text.getvalue().replace(f"{ROOT}/", "").splitlines()
+        shown = [line for line in lines if line.strip()]
         REPORT[f"profile by {order}"] = shown
-        say("\n" + "\n".join(line.replace(str(ROOT), "") for line in shown))
+        say("\n" + "\n".join(shown))
 
 
 def from_the_shell(folder: Path, device: str, expected: dict[str, str], runs: int) -> None:
