@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import shutil
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,26 +18,7 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.timeline.analyze import analyze
 from cuzk.timeline.read import parse_log
 from cuzk.timeline.record import Timeline
-
-POREP = Path(__file__).resolve().parents[1] / "vectors" / "porep"
-UPSTREAM = {
-    case["file"]: case["proof_r13_s17"]
-    for case in json.loads((POREP / "vectors.json").read_text())["cases"]
-    if "proof_r13_s17" in case
-}
-
-
-@pytest.fixture(scope="module")
-def params(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the 2 KiB parameters of the trapdoors 2, 3, 5, 7, 11; used before."""
-    folder = tmp_path_factory.mktemp("engine")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        environment.setenv("FIL_PROOFS_PARAMETER_CACHE", str(folder / "none"))
-        release()
-        cuzk.generate_parameters(2048, trapdoors=(2, 3, 5, 7, 11), out=folder / "parameters", device="cuda:0")
-        yield folder / "parameters"
-    shutil.rmtree(folder)
+from tests.gpu.upstream import POREP, UPSTREAM
 
 
 @pytest.mark.parametrize("gpu_lock", ["narrow", "coarse", "none"])
@@ -90,10 +68,10 @@ def test_a_cancelled_job_leaves_the_card_usable(params: Path) -> None:
         assert good is not None and good.require_proof().hex() == UPSTREAM["2k-random.json"]
 
 
-def test_a_synthetic_sector_is_proven_under_parameters_that_never_leave_the_card() -> None:
+def test_a_synthetic_sector_is_proven_under_parameters_that_never_leave_the_card(device: CudaDevice) -> None:
     """Every proof is verified before it is handed out."""
     sector = cuzk.synthesize(2048)
-    with cuzk.Engine(devices=["cuda:0"], synthetic=True) as engine:
+    with cuzk.Engine(devices=[device.name], synthetic=True) as engine:
         jobs = [engine.submit(sector, request_id=str(k)) for k in range(3)]
         results = [job.wait() for job in jobs]
     assert len({result.require_proof() for result in results if result is not None}) == 3

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,27 +26,9 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FQ, FR
 from cuzk.sector.shape import shape_of
+from tests.gpu.upstream import POREP, UPSTREAM
 
-POREP = Path(__file__).resolve().parents[1] / "vectors" / "porep"
-UPSTREAM = {
-    case["file"]: case["proof_r13_s17"]
-    for case in json.loads((POREP / "vectors.json").read_text())["cases"]
-    if "proof_r13_s17" in case
-}
 C1 = "2k-random.json"
-
-
-@pytest.fixture(scope="module")
-def params(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the 2 KiB parameters of the trapdoors 2, 3, 5, 7, 11, made on the CPU; used before."""
-    folder = tmp_path_factory.mktemp("sector")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        environment.setenv("FIL_PROOFS_PARAMETER_CACHE", str(folder / "none"))
-        cuzk.generate_parameters(2048, trapdoors=(2, 3, 5, 7, 11), out=folder / "parameters", device="cpu")
-        yield folder / "parameters"
-    release()
-    shutil.rmtree(folder)
 
 
 def prove(params: Path, file: str = C1, device: str = "cuda:0", events: list[Event] | None = None) -> str:
