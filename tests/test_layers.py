@@ -37,6 +37,7 @@ ROOMS = {
         "cli_bench",
         "cli_engine",
         "cli_plan",
+        "cli_root",
         "cli_timeline",
         "config",
         "doctor",

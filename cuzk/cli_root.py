@@ -1,0 +1,91 @@
+"""The group of all commands: whatever goes wrong in one becomes what, where, next, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import click
+
+from cuzk import view
+from cuzk.errors import CuzkError, ResourceError
+from cuzk.events import Notice
+from cuzk.options import DEBUG, JSON
+
+_ENDED_BY_SIGNAL = 128  # plus the signal's number: what a shell reports for it
+
+
+class Cli(click.Group):
+    """Turns what goes wrong into what, where and what to do next, and into the exit code of its class."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with warnings.catch_warnings(), _signals_as_exceptions():
+            warnings.showwarning = _show_warning
+            try:
+                return super().invoke(ctx)
+            except (click.ClickException, click.exceptions.Exit, click.Abort):
+                raise
+            except KeyboardInterrupt as interrupt:
+                click.echo("\ninterrupted", err=True)
+                ctx.exit(_ENDED_BY_SIGNAL + next(iter(interrupt.args), signal.SIGINT))
+            except BrokenPipeError:  # click ends quietly when nobody reads on
+                raise
+            except Exception as error:
+                _fail(ctx, explain(error))
+
+
+@contextmanager
+def _signals_as_exceptions() -> Iterator[None]:
+    """A polite kill, or a terminal that goes away, ends work as Ctrl-C does: temporary files are removed."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def explain(error: Exception) -> CuzkError:
+    """The error that users see for any exception; one that is none of theirs is owned up to."""
+    if isinstance(error, CuzkError):
+        return error
+    if isinstance(error, MemoryError):
+        return ResourceError(
+            f"the memory does not suffice{f': {error}' if str(error) else ''}",
+            next="close other programs, or use a machine with more; `cuzk doctor` shows what there is",
+        )
+    if isinstance(error, OSError) and error.errno is not None:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return ResourceError(
+            "the disk is full" if full else (error.strerror or str(error)),
+            where=str(error.filename) if error.filename else None,
+            next="free some space or choose another folder" if full else "check the path and its permissions",
+        )
+    return CuzkError(
+        f"this is a mistake in cuzk: {type(error).__name__}: {error}",
+        next="run the command again with --debug and report what it prints",
+    )
+
+
+def _fail(ctx: click.Context, error: CuzkError) -> NoReturn:
+    if ctx.meta.get(DEBUG):
+        traceback.print_exc()
+    if ctx.meta.get(JSON):
+        view.show_json({"error": {"what": error.what, "where": error.where, "next": error.next}})
+    view.show_error(error)
+    ctx.exit(error.exit_code)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    view.show_notice(Notice(level="warning", text=str(message)))
