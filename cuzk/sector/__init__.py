@@ -1,10 +1,10 @@
 """What a prover is given: Commit 1 outputs, read, checked and handed over as plain arrays; or made for tests.
 
 In reading order: `shape` and `registered_proof` (what size and name decide), `inputs` (the dataclasses that
-leave this floor), `tree_form`, `c1_document`, `c1` and `c1_writer` (JSON to arrays and back), `chacha`,
-`graph`, `challenges`, `replica_id` and `public_inputs` (what a verifier computes for itself), `merkle`,
-`labels` and `check` (whether all of it fits together), `thue_morse`, `sparse_tree` and `synthesize` (sectors
-that nobody sealed).
+leave this floor), `tree_form`, `c1_document`, `c1` and `c1_writer` (JSON to arrays and back), `bincode` (the
+same for pieces of other kinds), `chacha`, `graph`, `challenges`, `replica_id` and `public_inputs` (what a
+verifier computes for itself), `merkle`, `labels` and `check` (whether all of it fits together), `thue_morse`,
+`sparse_tree` and `synthesize` (sectors that nobody sealed).
 
 May import `kernels` and `errors`. Only `check` and `synthesize` need compiled code; nothing above this floor
 sees JSON.
