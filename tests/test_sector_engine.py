@@ -51,7 +51,7 @@ def test_sectors_that_are_proven_at_once_give_upstreams_proofs(
             assert 0 < took.synth_ms + took.gpu_ms <= took.total_ms
         assert again.wait() is not None and again.id == jobs[C1.name].id
         status = engine.status()
-    assert [device.opened for device in status.devices] == [("porep-2KiB",)]
+    assert [[setup.name for setup in device.opened] for device in status.devices] == [["porep-2KiB"]]
     [events] = parse_log(io.TextIOWrapper(io.BytesIO(log.getvalue())), name="log").runs
     assert sum(event.name == "GPU_END" for event in events) == len(UPSTREAM)
 

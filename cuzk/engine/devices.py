@@ -32,6 +32,7 @@ class Slot:
     users     units that are being proven with it
     spoilt    a proof failed with an exception: it takes no more units, and is closed when the last is done
     last_use  larger is later
+    since     when a proof there began or ended last, or when it was opened
     """
 
     setup: Setup
@@ -43,6 +44,7 @@ class Slot:
     users: int = 0
     spoilt: bool = False
     last_use: int = 0
+    since: float = 0.0
 
     @property
     def is_idle(self) -> bool:

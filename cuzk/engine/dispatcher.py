@@ -150,7 +150,7 @@ class Dispatcher:
         slot = worker.device.slots[board.placing.slot_key(worker, unit.run.work.setup)]
         assert slot.prover is not None, slot.key
         self._uses += 1
-        slot.users, slot.last_use = slot.users + 1, self._uses
+        slot.users, slot.last_use, slot.since = slot.users + 1, self._uses, board.clock()
         board.ready.discard(unit)
         unit.to(Stage.PROVING, board.clock())
         worker.unit, worker.since = unit, unit.since
@@ -161,7 +161,7 @@ class Dispatcher:
     def _leave(self, worker: Worker, errand: Prove, turn: Turn) -> None:
         """The worker is done with the unit, whatever came out."""
         worker.unit, worker.is_stalled = None, False
-        errand.slot.users -= 1
+        errand.slot.users, errand.slot.since = errand.slot.users - 1, self._board.clock()
         errand.unit.run.spent.gpu_s += turn.held_s
         errand.unit.run.spent.lock_s += turn.waited_s
         self._board.notify()
@@ -260,7 +260,7 @@ class Dispatcher:
     def opened(self, slot: Slot, prover: Prover, seconds: float) -> None:
         board = self._board
         with board.held():
-            slot.prover, slot.state = prover, SlotState.OPEN
+            slot.prover, slot.state, slot.since = prover, SlotState.OPEN, board.clock()
             for run in board.runs.live:
                 if run.work.setup.key == slot.setup.key:
                     run.spent.srs_s = max(run.spent.srs_s, min(seconds, board.clock() - run.submitted_s))

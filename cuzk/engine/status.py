@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cuzk.engine.board import Board
 from cuzk.engine.budget import Budget
-from cuzk.engine.devices import Device, SlotState, Worker
+from cuzk.engine.devices import Device, Slot, SlotState, Worker
 from cuzk.engine.jobs import Priority, Run, Stage, Status
 
 
@@ -56,10 +56,23 @@ class MemoryStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetupStatus:
+    """A setup that is open on a device: bytes of the device, partitions that are being proven with it now.
+
+    idle_s  since a proof with it began or ended last, or since it was opened
+    """
+
+    name: str
+    nbytes: int
+    users: int
+    idle_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatus:
     """A device. `set_aside` says why it gets no work; None while it does.
 
-    opened        names of the setups that are open there
+    opened        setups that are open there, each once for all workers
     unfit         setups that could not be opened there, and why
     strikes       failures that it is to blame for since a partition succeeded at once
     wrong_proofs  ever
@@ -70,7 +83,7 @@ class DeviceStatus:
     set_aside: str | None
     strikes: int
     wrong_proofs: int
-    opened: tuple[str, ...]
+    opened: tuple[SetupStatus, ...]
     unfit: dict[str, str]
     workers: tuple[WorkerStatus, ...]
     memory: MemoryStatus
@@ -135,12 +148,26 @@ def _device(device: Device, now: float) -> DeviceStatus:
         set_aside=device.set_aside,
         strikes=device.strikes,
         wrong_proofs=device.wrong,
-        opened=tuple(
-            dict.fromkeys(slot.setup.name for slot in device.slots.values() if slot.state is SlotState.OPEN)
-        ),
+        opened=_opened(device, now),
         unfit={str(key): str(error) for key, error in device.unfit.items()},
         workers=tuple(_worker(worker, now) for worker in device.workers),
         memory=_memory(device.memory),
+    )
+
+
+def _opened(device: Device, now: float) -> tuple[SetupStatus, ...]:
+    by_name: dict[str, list[Slot]] = {}
+    for slot in device.slots.values():
+        if slot.state is SlotState.OPEN:
+            by_name.setdefault(slot.setup.name, []).append(slot)
+    return tuple(
+        SetupStatus(
+            name=name,
+            nbytes=sum(slot.reservation.nbytes for slot in same),
+            users=sum(slot.users for slot in same),
+            idle_s=now - max(slot.since for slot in same),
+        )
+        for name, same in by_name.items()
     )
 
 
