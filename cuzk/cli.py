@@ -17,6 +17,7 @@ import click
 import cuzk
 from cuzk import view
 from cuzk.cli_bench import bench
+from cuzk.cli_config import config_group
 from cuzk.cli_root import Cli
 from cuzk.cli_timeline import timeline
 from cuzk.errors import UsageError
@@ -68,6 +69,7 @@ def sector() -> None:
 
 
 main.add_command(bench)
+main.add_command(config_group)
 main.add_command(timeline)
 
 

@@ -15,6 +15,7 @@ from cuzk.options import F, SizeType, params_option, threads_option, vram_option
 if TYPE_CHECKING:
     from cuzk.config import Config
     from cuzk.engine.recorder import Recorder
+    from cuzk.engine.settings import GpuLock, Settings
     from cuzk.events import OnEvent
     from cuzk.sector_engine import Engine
 
@@ -31,31 +32,36 @@ class EngineFlags:
     gpu_workers: int | None
     partition_workers: int | None
     lookahead: int | None
-    gpu_lock: str | None
+    gpu_lock: GpuLock | None
 
     def engine(
         self, config: Config, recorder: Recorder, on_event: OnEvent, *, synthetic: bool = False
     ) -> Engine:
         """The engine; the command line wins over the configuration."""
-        from cuzk.engine.settings import Settings
         from cuzk.sector_engine import Engine
 
-        said: dict[str, Any] = {
-            "gpu_workers_per_device": self.gpu_workers or config.gpu_workers_per_device,
-            "partition_workers": self.partition_workers or config.partition_workers,
-            "synthesis_lookahead": self.lookahead or config.synthesis_lookahead,
-            "gpu_lock": self.gpu_lock or config.gpu_lock,
-        }
         return Engine(
             devices=self.devices or config.devices,
             params=self.params or config.params,
             threads=self.threads or config.threads,
             memory=self.memory or config.memory,
+            safety_margin=config.safety_margin,
             vram_limit=self.vram_limit,
-            settings=Settings(**{name: value for name, value in said.items() if value is not None}),
+            settings=self._settings(config),
             synthetic=synthetic,
             recorder=recorder,
             on_event=on_event,
+        )
+
+    def _settings(self, config: Config) -> Settings:
+        from cuzk.engine.settings import Settings
+
+        return Settings(
+            gpu_workers_per_device=self.gpu_workers or config.gpu_workers_per_device,
+            partition_workers=self.partition_workers or config.bounded_partition_workers,
+            synthesis_lookahead=self.lookahead or config.synthesis_lookahead,
+            gpu_lock=self.gpu_lock or config.gpu_lock,
+            stall_after_s=config.stall_after_s,
         )
 
 

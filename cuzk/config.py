@@ -1,126 +1,148 @@
 """The configuration file: TOML in, a validated `Config` out. Options on the command line win over it.
 
     [prover]
-    device = "auto"            # as --device
-    threads = 8                # as --threads
+    device = "auto"
 
-    [parameters]
-    folder = "/data/params"    # as --params
-    gateway = "https://..."    # where `params fetch` downloads from
-
-    [gpus]                     # of an engine, which proves many sectors at once
-    devices = ["cuda:0", 1]    # without it every GPU, or else the CPU; 1 is "cuda:1"
-    gpu_workers_per_device = 2
-    gpu_lock = "narrow"        # or "coarse", "none"
-
-    [synthesis]
-    partition_workers = 2
-
-    [pipeline]
-    synthesis_lookahead = 2    # partitions that may wait for each device
+    [gpus]
+    devices = ["cuda:0", 2]
 
     [memory]
-    total_budget = "auto"      # or a size: "256GiB"
+    total_budget = "256GiB"
 
-Read from --config, else from cuzk.toml in the user's configuration folder (~/.config/cuzk); without either,
-all is default.
+`config_keys` has all keys. Read from --config, else from the first of `default_places` that exists; without
+any, all is default.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import tomli
 
-from cuzk.engine.settings import GPU_LOCKS
+from cuzk.config_keys import KEYS, TABLES, Key
+from cuzk.engine.settings import GpuLock, Settings
 from cuzk.errors import InputError
 from cuzk.folders import config_folder
-from cuzk.units import parse_size
+
+#: Where Curio's daemon looks for its file.
+DAEMONS_PLACE = Path("/data/zk/cuzk.toml")
+_SETTINGS = Settings()
+_KINDS = {str: "a string", int: "an integer", bool: "a boolean", float: "a float", list: "a list"}
+_OUT_OF_DATE_BUDGETS = ("memory.pinned_budget", "memory.working_memory_budget")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the file may set; None means that the file is silent and the program decides."""
+    """What the file may set, with what holds where it is silent; None: the program decides when it runs.
+
+    Fields are those of `config_keys.KEYS`, which explain them; sizes are bytes.
+    """
 
     device: str = "auto"
     threads: int | None = None
     params: Path | None = None
     gateway: str | None = None
     devices: tuple[str, ...] = ()
-    gpu_workers_per_device: int | None = None
-    gpu_lock: str | None = None
-    partition_workers: int | None = None
-    synthesis_lookahead: int | None = None
+    gpu_workers_per_device: int = _SETTINGS.gpu_workers_per_device
+    gpu_lock: GpuLock = _SETTINGS.gpu_lock
+    stall_after_s: float = _SETTINGS.stall_after_s
+    partition_workers: int = _SETTINGS.partition_workers
+    synthesis_lookahead: int = _SETTINGS.synthesis_lookahead
+    max_parallel_synthesis: int | None = None
     memory: int | None = None
+    safety_margin: int | None = None
+    preload: tuple[str, ...] = ()
+    listen: str = "unix:///run/curio/cuzk.sock"
+    status_listen: str = ""
+    log_level: str = "info"
+    log_format: str = "text"
+
+    @property
+    def bounded_partition_workers(self) -> int:
+        return min(self.partition_workers, self.max_parallel_synthesis or self.partition_workers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """Where a key's value goes, what type it has in the file, and what is made of it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A key that the file has: TOML's value, and path:line."""
 
-    `parse` raises ValueError, with a message for users, for what makes no sense.
+    value: Any
+    where: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """All that can be said of a file.
+
+    path      None where there is no file
+    given     its keys that are right, by table.key, in the file's order
+    problems  mistakes, in the file's order
+    warnings  sentences, each with its place
     """
 
-    field: str
-    kind: type
-    parse: Callable[[Any], Any] = lambda value: value
+    path: Path | None = None
+    given: dict[str, Given] = field(default_factory=dict)
+    problems: list[InputError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def config(self) -> Config:
+        """What the right keys set."""
+        values: dict[str, Any] = {}
+        for name, given in self.given.items():
+            key = KEYS[name]
+            if key.field is not None:
+                values[key.field] = key.parse(given.value)
+        budgets = [name for name in _OUT_OF_DATE_BUDGETS if name in self.given]
+        if budgets and "memory.total_budget" not in self.given:
+            values["memory"] = sum(KEYS[name].parse(self.given[name].value) for name in budgets)
+        return Config(**values)
+
+    def effective(self) -> Iterator[tuple[str, Any, str]]:
+        """Every key that has a field: table.key, what holds as TOML has it, and where that was said.
+
+        The value is None where the program decides, the place empty where it is the default.
+        """
+        config = self.config()
+        for name, key in KEYS.items():
+            if key.field is None or key.alias is not None:
+                continue
+            said = next((other for other in self.given if KEYS[other].sets(name)), None)
+            if said is None or getattr(config, key.field) is None:
+                yield name, key.default, "" if said is None else self.given[said].where
+            else:
+                total = said in _OUT_OF_DATE_BUDGETS
+                yield name, config.memory if total else self.given[said].value, self.given[said].where
 
 
-def _positive(value: int) -> int:
-    if value < 1:
-        raise ValueError(f"is {value}; at least 1 is needed")
-    return value
-
-
-def _devices(value: list[Any]) -> tuple[str, ...]:
-    if not all(type(one) in (str, int) for one in value):
-        raise ValueError("has an entry that is neither a name nor a number of a device")
-    return tuple(f"cuda:{one}" if isinstance(one, int) else one for one in value)
-
-
-def _lock(value: str) -> str:
-    if value not in GPU_LOCKS:
-        raise ValueError(f"is {value!r}; known are {', '.join(GPU_LOCKS)}")
-    return value
-
-
-def _size(value: str) -> int | None:
-    return None if value == "auto" else parse_size(value)
-
-
-#: By table.key.
-KEYS: dict[str, _Key] = {
-    "prover.device": _Key("device", str),
-    "prover.threads": _Key("threads", int, _positive),
-    "parameters.folder": _Key("params", str, lambda value: Path(value).expanduser()),
-    "parameters.gateway": _Key("gateway", str),
-    "gpus.devices": _Key("devices", list, _devices),
-    "gpus.gpu_workers_per_device": _Key("gpu_workers_per_device", int, _positive),
-    "gpus.gpu_lock": _Key("gpu_lock", str, _lock),
-    "synthesis.partition_workers": _Key("partition_workers", int, _positive),
-    "pipeline.synthesis_lookahead": _Key("synthesis_lookahead", int, _positive),
-    "memory.total_budget": _Key("memory", str, _size),
-}
-_KINDS = {str: "a string", int: "an integer", bool: "a boolean", float: "a float", list: "a list"}
-TABLES = sorted({key.partition(".")[0] for key in KEYS})
-
-
-def default_path() -> Path:
-    """cuzk.toml in the user's configuration folder."""
-    return config_folder() / "cuzk.toml"
+def default_places() -> tuple[Path, ...]:
+    """cuzk.toml in the user's configuration folder, then where Curio's daemon has it."""
+    return config_folder() / "cuzk.toml", DAEMONS_PLACE
 
 
 def load(path: Path | None = None) -> Config:
-    """The configuration at `path`, which must exist; without `path` the default file, which need not."""
+    """The configuration at `path`, which must exist; without `path` the first default place that does.
+
+    Raises InputError for the first mistake; warnings are Python's.
+    """
+    reading = read(path)
+    if reading.problems:
+        raise reading.problems[0]
+    for text in reading.warnings:
+        warnings.warn(text, stacklevel=2)
+    return reading.config()
+
+
+def read(path: Path | None = None) -> Reading:
+    """As `load`, but mistakes are collected. Raises InputError only for what cannot be read or is no TOML."""
+    path = path or next((place for place in default_places() if place.exists()), None)
     if path is None:
-        path = default_path()
-        if not path.exists():
-            return Config()
+        return Reading()
     try:
         text = path.read_text(encoding="utf-8")
         document = tomli.loads(text)
@@ -130,35 +152,66 @@ def load(path: Path | None = None) -> Config:
         ) from error
     except (UnicodeDecodeError, tomli.TOMLDecodeError) as error:
         raise InputError(f"this is not TOML: {error}", where=str(path), next="mend that line") from error
-    return _build(document, text, path)
+    reading = Reading(path=path)
+    for name, given in _entries(document, text, path, reading.problems):
+        try:
+            _check(name, given, reading)
+        except InputError as error:
+            reading.problems.append(error)
+        else:
+            reading.given[name] = given
+    return reading
 
 
-def _build(document: dict[str, Any], text: str, path: Path) -> Config:
-    values: dict[str, Any] = {}
+def _entries(
+    document: dict[str, Any], text: str, path: Path, problems: list[InputError]
+) -> Iterator[tuple[str, Given]]:
+    """table.key and what is there, of all tables that exist; others are problems."""
     for table, content in document.items():
-        if table not in TABLES or not isinstance(content, dict):
-            raise InputError(
-                f"there is no table [{table}]",
-                where=_place(path, text, table),
-                next=_suggest(table, TABLES),
-            )
-        for name, value in content.items():
-            key = f"{table}.{name}"
-            where = _place(path, text, table, name)
-            if key not in KEYS:
-                raise InputError(f"there is no key {key}", where=where, next=_suggest(key, list(KEYS)))
-            kind = KEYS[key].kind
-            if type(value) is not kind:
-                raise InputError(
-                    f"{key} is {_KINDS.get(type(value), 'no plain value')}",
-                    where=where,
-                    next=f"give {_KINDS[kind]}",
+        if table in TABLES and isinstance(content, dict):
+            for name, value in content.items():
+                yield f"{table}.{name}", Given(value=value, where=_place(path, text, table, name))
+        else:
+            problems.append(
+                InputError(
+                    f"there is no table [{table}]",
+                    where=_place(path, text, table),
+                    next=_suggest(table, TABLES),
                 )
-            try:
-                values[KEYS[key].field] = KEYS[key].parse(value)
-            except ValueError as error:
-                raise InputError(f"{key} {error}", where=where, next="mend that value") from error
-    return Config(**values)
+            )
+
+
+def _check(name: str, given: Given, reading: Reading) -> None:
+    """Raises InputError for what makes no sense; notes what deserves a warning."""
+    key, value, where = KEYS.get(name), given.value, given.where
+    if key is None:
+        raise InputError(f"there is no key {name}", where=where, next=_suggest(name, list(KEYS)))
+    if type(value) not in key.kinds:
+        raise InputError(
+            f"{name} is {_KINDS.get(type(value), 'no plain value')}",
+            where=where,
+            next=f"give {' or '.join(_KINDS[kind] for kind in key.kinds)}",
+        )
+    try:
+        key.parse(value)
+    except ValueError as error:
+        raise InputError(f"{name} {error}", where=where, next="mend that value") from error
+    _require_one_name(name, key, where, reading)
+    if key.warning is not None:
+        reading.warnings.append(f"{where}: {name} {key.warning}")
+    elif key.field is None and key.asks(value):
+        reading.warnings.append(f"{where}: {name} has no effect: {key.meaning}")
+
+
+def _require_one_name(name: str, key: Key, where: str, reading: Reading) -> None:
+    """Raises InputError where the same thing was said before by its other name."""
+    if key.field is None:
+        return
+    for other in reading.given:
+        if KEYS[other].field == key.field:
+            raise InputError(
+                f"{name} says what {other} has said", where=where, next=f"keep one: {key.alias or name}"
+            )
 
 
 def _suggest(given: str, known: list[str]) -> str:

@@ -32,10 +32,12 @@ _MOST_MARGIN_BYTES = 5 * _GIB
 _MARGIN_SHARE = 10
 
 
-def usable_host_bytes() -> int:
+def usable_host_bytes(margin: int | None = None) -> int:
     """What an engine takes of the host's memory unless it is told: what is free, but for a margin."""
     available = available_memory()
-    return available - min(_MOST_MARGIN_BYTES, available // _MARGIN_SHARE)
+    if margin is None:
+        margin = min(_MOST_MARGIN_BYTES, available // _MARGIN_SHARE)
+    return max(0, available - margin)
 
 
 def free_bytes(choice: Choice, limit: int | None) -> int:
@@ -58,7 +60,8 @@ class Engine:
     devices     as after --device; without any, every GPU, or the CPU if there is none
     params      folder that is searched first for Groth16 parameters
     threads     of the host
-    memory      bytes of the host that jobs and parameters may take; without it most of what is free now
+    memory      bytes of the host that jobs and parameters may take; without it what is free now, less
+                `safety_margin`, which without it is 5 GiB, or a tenth of what is free if that is less
     vram_limit  bytes of each GPU's memory that may be taken, if not all that is free
     synthetic   prove under parameters made for this engine, in memory, on GPUs only: for benchmarks
     recorder    hears what is done to partitions: `timeline.record.Timeline` writes it down
@@ -75,6 +78,7 @@ class Engine:
         params: Path | None = None,
         threads: int | None = None,
         memory: int | None = None,
+        safety_margin: int | None = None,
         vram_limit: int | None = None,
         settings: Settings | None = None,
         synthetic: bool = False,
@@ -98,7 +102,7 @@ class Engine:
         )
         self._pipeline = Pipeline(
             [DevicePlace(name=name, memory_bytes=nbytes) for name, nbytes in card_bytes.items()],
-            host_bytes=usable_host_bytes() if memory is None else memory,
+            host_bytes=usable_host_bytes(safety_margin) if memory is None else memory,
             settings=self.settings,
             recorder=recorder,
         )

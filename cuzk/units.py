@@ -1,4 +1,4 @@
-"""Numbers as people write them: sizes ("2KiB", "32GiB"), counts ("10.2 M") and durations ("1 min 05 s").
+"""Numbers as people write them: sizes ("2KiB", "32GiB"), counts ("10.2 M"), durations ("1 min 05 s", "5m").
 
 Parsing refuses what it does not understand with a ValueError whose message is fit for users.
 """
@@ -11,7 +11,11 @@ from fractions import Fraction
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _FACTORS = {unit: 1024**power for power, unit in enumerate(BINARY)}
 _FACTORS |= {unit: 1000**power for power, unit in enumerate(("KB", "MB", "GB", "TB"), start=1)}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]i?B|B)?", re.ASCII)
+_NUMBER = r"\d+(?:\.\d+)?"
+_SIZE = re.compile(rf"({_NUMBER}) ?([KMGT]i?B|B)?", re.ASCII)
+_SECONDS = {"h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
+_DURATION = re.compile(rf"(?:{_NUMBER} ?(?:h|ms|m|s) ?)+", re.ASCII)
+_DURATION_PART = re.compile(rf"({_NUMBER}) ?(h|ms|m|s)", re.ASCII)
 
 
 def parse_size(text: str) -> int:
@@ -23,6 +27,16 @@ def parse_size(text: str) -> int:
     if size.denominator != 1:
         raise ValueError(f"{text!r} is not a whole number of bytes")
     return int(size)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of "5m", "1h30m", "1.5 h", "500ms" or "300"."""
+    text = text.strip()
+    if re.fullmatch(_NUMBER, text, re.ASCII):
+        return float(text)
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration; write for example 300, 5m, 1h30m or 500ms")
+    return float(sum(Fraction(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text)))
 
 
 def format_size(size: int) -> str:

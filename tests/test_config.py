@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from cuzk import config
+from cuzk.cli import main
+from cuzk.config_keys import KEYS
 from cuzk.errors import InputError
 
 
@@ -21,14 +26,41 @@ def written(tmp_path: Path):
     return write
 
 
+EVERY_KEY = """
+[prover]
+device = "cpu"
+threads = 8
+[parameters]
+folder = "/data/params"
+gateway = "https://g.example/"
+[gpus]
+devices = [0, "cpu"]
+gpu_workers_per_device = 3
+gpu_lock = "coarse"
+stall_after = "1m30s"
+[synthesis]
+partition_workers = 7
+[pipeline]
+synthesis_lookahead = 4
+max_parallel_synthesis = 5
+[memory]
+total_budget = "256GiB"
+safety_margin = "1.5GiB"
+[srs]
+preload = ["porep-32g"]
+[daemon]
+listen = "0.0.0.0:9820"
+status_listen = "127.0.0.1:9821"
+[logging]
+level = "warn"
+format = "json"
+"""
+
+
 def test_every_key_reaches_its_field(written) -> None:
-    path = written(
-        '[prover]\ndevice = "cpu"\nthreads = 8\n[parameters]\nfolder = "/data/params"\n'
-        'gateway = "https://g.example/"\n[gpus]\ndevices = [0, "cpu"]\ngpu_workers_per_device = 3\n'
-        'gpu_lock = "coarse"\n[synthesis]\npartition_workers = 7\n[pipeline]\nsynthesis_lookahead = 4\n'
-        '[memory]\ntotal_budget = "256GiB"\n'
-    )
-    assert config.load(path) == config.Config(
+    with pytest.warns(UserWarning, match="srs.preload is out of date"):
+        loaded = config.load(written(EVERY_KEY))
+    assert loaded == config.Config(
         device="cpu",
         threads=8,
         params=Path("/data/params"),
@@ -36,15 +68,181 @@ def test_every_key_reaches_its_field(written) -> None:
         devices=("cuda:0", "cpu"),
         gpu_workers_per_device=3,
         gpu_lock="coarse",
+        stall_after_s=90.0,
         partition_workers=7,
         synthesis_lookahead=4,
+        max_parallel_synthesis=5,
         memory=256 << 30,
+        safety_margin=3 << 29,
+        preload=("porep-32g",),
+        listen="0.0.0.0:9820",
+        status_listen="127.0.0.1:9821",
+        log_level="warn",
+        log_format="json",
     )
-    assert {key.field for key in config.KEYS.values()} == {field.name for field in fields(config.Config)}
+    assert loaded.bounded_partition_workers == 5
+    assert all(getattr(loaded, one.name) != one.default for one in fields(config.Config))
+
+
+def test_every_field_has_a_key_and_every_key_its_field_or_a_reason() -> None:
+    assert {key.field for key in KEYS.values() if key.field} == {one.name for one in fields(config.Config)}
+    for key in KEYS.values():
+        assert bool(key.meaning) is (key.alias is None), key
+        assert key.alias is None or key.alias in KEYS
+
+
+@pytest.mark.parametrize("name", [name for name, key in KEYS.items() if key.default is not None])
+def test_the_default_that_is_shown_is_the_one_that_holds(name: str) -> None:
+    key = KEYS[name]
+    assert key.field is not None and key.parse(key.default) == getattr(config.Config(), key.field)
+
+
+#: As published for Curio's daemon: the example file and the page for its users.
+DAEMONS_FILE = """
+[daemon]
+listen = "0.0.0.0:9820"
+[memory]
+total_budget = "auto"
+safety_margin = "5GiB"
+eviction_min_idle = "5m"
+[srs]
+param_cache = "/data/zk/params"
+[gpus]
+devices = []
+gpu_threads = 32
+gpu_workers_per_device = 2
+[scheduler]
+max_batch_size = 1
+max_batch_wait_ms = 10000
+sort_by_type = true
+[synthesis]
+threads = 0
+partition_workers = 12
+[pipeline]
+enabled = true
+synthesis_lookahead = 1
+synthesis_concurrency = 1
+max_parallel_synthesis = 18
+slot_size = 0
+max_gpu_queue_depth = 0
+[logging]
+level = "info,cuzk_core=debug"
+"""
+
+
+def test_a_file_of_curios_daemon_is_read_as_it_is_with_a_warning_for_what_it_asks_in_vain(written) -> None:
+    with pytest.warns(UserWarning) as said:
+        loaded = config.load(written(DAEMONS_FILE))
+    assert loaded == config.Config(
+        listen="0.0.0.0:9820",
+        safety_margin=5 << 30,
+        params=Path("/data/zk/params"),
+        partition_workers=12,
+        synthesis_lookahead=1,
+        max_parallel_synthesis=18,
+    )
+    [warning] = said
+    assert "cuzk.toml:12: gpus.gpu_threads has no effect" in str(warning.message)
+
+
+@pytest.mark.parametrize(
+    ("text", "memory"),
+    [
+        ('pinned_budget = "50GiB"\nworking_memory_budget = "80GiB"\n', 130 << 30),
+        ('working_memory_budget = "80GiB"\n', 80 << 30),
+        ('pinned_budget = "50GiB"\ntotal_budget = "256GiB"\n', 256 << 30),
+        ('pinned_budget = "50GiB"\ntotal_budget = "auto"\n', None),
+    ],
+)
+def test_budgets_that_are_out_of_date_sum_up_to_the_one_that_is_not(
+    written, text: str, memory: int | None
+) -> None:
+    with pytest.warns(UserWarning, match="_budget is out of date"):
+        assert config.load(written("[memory]\n" + text)).memory == memory
+
+
+def test_what_is_said_under_two_names_is_refused(written) -> None:
+    path = written('[parameters]\nfolder = "/a"\n[srs]\nparam_cache = "/b"\n')
+    with pytest.raises(InputError, match="srs.param_cache says what parameters.folder has said") as caught:
+        config.load(path)
+    assert str(caught.value.where).endswith(":4") and caught.value.next == "keep one: parameters.folder"
+
+
+def test_all_mistakes_of_a_file_are_found_at_once(written) -> None:
+    reading = config.read(written('[gpu]\nx = 1\n[memory]\ntotal_budget = "512G"\nsafty_margin = 1\n'))
+    assert [str(one.where).rpartition(":")[2] for one in reading.problems] == ["1", "4", "5"]
+    assert [one.next for one in reading.problems] == [
+        "did you mean gpus?", "mend that value", "did you mean memory.safety_margin?",
+    ]  # fmt: skip
+
+
+def test_what_is_shown_as_effective_is_a_file_of_the_same_meaning(written, tmp_path: Path) -> None:
+    for text in ("", EVERY_KEY, DAEMONS_FILE, '[memory]\npinned_budget = "50GiB"\n'):
+        path = written(text)
+        shown = CliRunner().invoke(main, ["config", "show", "--effective", "--config", str(path)])
+        assert shown.exit_code == 0, shown.stderr
+        again = tmp_path / "again.toml"
+        again.write_text(shown.stdout)
+        assert config.read(again).config() == config.read(path).config()
+
+
+def test_the_origin_of_each_value_is_shown(written) -> None:
+    path = written('[srs]\n\nparam_cache = "/data/zk/params"\n')
+    shown = CliRunner().invoke(main, ["config", "show", "--effective", "--config", str(path)]).stdout
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert 'folder = "/data/zk/params" # line 3' in lines
+    assert 'device = "auto" # default' in lines
+    assert "# threads unset: every core # default" in lines
+    plain = CliRunner().invoke(main, ["config", "show", "--config", str(path)]).stdout
+    assert plain.splitlines()[1:] == ["", "[srs]", 'param_cache = "/data/zk/params"  # line 3']
+    as_json = CliRunner().invoke(main, ["config", "show", "--json", "--config", str(path)]).stdout
+    assert json.loads(as_json)["keys"] == {
+        "srs.param_cache": {"value": "/data/zk/params", "where": f"{path}:3"}
+    }
+
+
+def test_a_check_ends_with_one_where_there_is_a_mistake(written) -> None:
+    good = CliRunner().invoke(main, ["config", "check", str(written("[prover]\nthreads = 2\n"))])
+    assert (good.exit_code, good.stderr) == (0, "")
+    assert good.stdout.endswith("cuzk.toml: 1 keys, no mistake\n")
+    bad = CliRunner().invoke(main, ["config", "check", "--json", str(written("[prover]\nthread = 2\n"))])
+    assert bad.exit_code == 1
+    [problem] = json.loads(bad.stdout)["problems"]
+    assert problem["where"].endswith("cuzk.toml:2")
+    assert problem["next"] == "did you mean prover.threads?"
+
+
+def test_the_page_has_every_key_as_the_program_has_it() -> None:
+    page = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    expected = [*_live_rows(), *_daemons_rows()]
+    assert sorted(rows) == sorted(expected)
+
+
+def _live_rows() -> Iterator[str]:
+    for name, key in KEYS.items():
+        if key.field is not None and key.alias is None:
+            default = key.silent if key.default is None else f"`{json.dumps(key.default)}`"
+            yield f"| `{name}` | {default} | {key.meaning} |"
+
+
+def _daemons_rows() -> Iterator[str]:
+    for name, key in KEYS.items():
+        if key.warning is not None:
+            yield f"| `{name}` | {key.warning} |"
+        elif key.alias is not None:
+            yield f"| `{name}` | another name of `{key.alias}` |"
+        elif key.field is None:
+            yield f"| `{name}` | no effect: {key.meaning} |"
 
 
 def test_an_automatic_budget_is_none(written) -> None:
     assert config.load(written('[memory]\ntotal_budget = "auto"\n')).memory is None
+
+
+def test_sizes_and_durations_may_be_bare_numbers(written) -> None:
+    loaded = config.load(written("[memory]\ntotal_budget = 4096\n[gpus]\nstall_after = 90\n"))
+    assert (loaded.memory, loaded.stall_after_s) == (4096, 90.0)
 
 
 def test_an_empty_file_means_the_defaults(written) -> None:
@@ -53,7 +251,10 @@ def test_an_empty_file_means_the_defaults(written) -> None:
 
 def test_without_a_path_the_users_file_is_read_and_may_be_missing(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(config, "DAEMONS_PLACE", tmp_path / "daemons.toml")
     assert config.load() == config.Config()
+    (tmp_path / "daemons.toml").write_text("[prover]\nthreads = 7\n")
+    assert config.load().threads == 7
     (tmp_path / "cuzk").mkdir()
     (tmp_path / "cuzk" / "cuzk.toml").write_text("[prover]\nthreads = 3\n")
     assert config.load().threads == 3
@@ -77,7 +278,13 @@ def test_a_home_folder_is_expanded(written) -> None:
         ("[gpus]\ndevices = 1\n", 2, "give a list"),
         ('[gpus]\ngpu_lock = "wide"\n', 2, "known are narrow, coarse, none"),
         ('[memory]\ntotal_budget = "1.5 elephants"\n', 2, "is not a size"),
-        ("[memory]\ntotal_budget = 1\n", 2, "give a string"),
+        ("[memory]\ntotal_budget = 1.5\n", 2, "give a string or an integer"),
+        ("[memory]\ntotal_budget = 0\n", 2, "at least 1 is needed"),
+        ('[memory]\nsafety_margin = "512G"\n', 2, "is not a size"),
+        ('[memory]\neviction_min_idle = "soon"\n', 2, "is not a duration"),
+        ("[gpus]\nstall_after = 0\n", 2, "more than nothing is needed"),
+        ('[logging]\nlevel = "loud"\n', 2, "known are trace, debug"),
+        ("[srs]\npreload = [1]\n", 2, "an entry that is no string"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(written, text: str, line: int, says: str) -> None:

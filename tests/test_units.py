@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuzk.units import format_count, format_duration, format_size, parse_size
+from cuzk.units import format_count, format_duration, format_size, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,26 @@ def test_counts_keep_three_digits(count: float, unit: str, text: str) -> None:
 )
 def test_durations_are_shown_in_units_that_fit(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("300", 300.0),
+        ("0.5", 0.5),
+        ("5m", 300.0),
+        ("1h", 3600.0),
+        ("500ms", 0.5),
+        ("1.5 h", 5400.0),
+        ("1h30m", 5400.0),
+        (" 1h 2m 3s ", 3723.0),
+    ],
+)
+def test_durations_are_read_in_the_forms_that_people_write(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "5 minutes", "-1s", "1d", "1h30", "٣s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration"):
+        parse_duration(text)
