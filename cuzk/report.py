@@ -87,7 +87,7 @@ def circuit_counts(circuit: Circuit) -> Section:
         "constraints_with_dummies": circuit.num_constraints,
         "inputs": circuit.num_inputs,
         "aux": circuit.num_aux,
-        "aux_not_bits": len(circuit.full_aux),
+        "aux_not_bits": circuit.num_full,
         "nnz_abc": list(circuit.nonzeros),
         "domain": 1 << domain_log2(circuit),
     }

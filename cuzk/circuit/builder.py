@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.marks import Marks
 from cuzk.circuit.r1cs import Template
-from cuzk.circuit.tables import flat_templates, starts
+from cuzk.circuit.tables import flat_templates, full_position, starts
 from cuzk.circuit.waves import Waves, waves_of
 from cuzk.kernels.instances import INSTANCE, Instances, Templates
 
@@ -33,12 +33,12 @@ class Circuit:
 
     Its rows are those of the instances in order, then one (input) * {} = {} for each input, ONE included.
 
-    instances  the table; externals as variables: input i is i, aux j is num_inputs + j
-    strands    where strands of instances begin, and their end: the first comes before all others, which do
-               not depend on each other
-    full_aux   (k,) uint32, ascending: the aux variables that are no bits
-    sections   (parent, name) of each section; parent -1 at the top
-    section    (instances,) uint32: the section that each belongs to
+    instances     the table; externals as variables: input i is i, aux j is num_inputs + j
+    strands       where strands of instances begin, and their end: the first comes before all others, which
+                  do not depend on each other
+    strand_names  of each, for messages
+    sections      (parent, name) of each section; parent -1 at the top
+    section       (instances,) int64: the section that each belongs to, of those of its strand
     """
 
     name: str
@@ -47,9 +47,9 @@ class Circuit:
     templates: tuple[Template, ...]
     instances: Instances
     strands: tuple[int, ...]
-    full_aux: NDArray[np.uint32]
+    strand_names: tuple[str, ...]
     sections: tuple[tuple[int, str], ...]
-    section: NDArray[np.uint32]
+    section: NDArray[np.int64]
 
     @property
     def rows(self) -> int:
@@ -83,10 +83,26 @@ class Circuit:
         """The instances in the order in which many threads fill them."""
         return waves_of(self)
 
+    @property
+    def num_full(self) -> int:
+        """Aux variables that are no bits."""
+        return int(self.instance_counts @ [len(template.full) for template in self.templates])
+
     @cached_property
-    def full_variables(self) -> NDArray[np.int64]:
-        """(k,) those whose values are numbers, in the order of an assignment: all inputs, then `full_aux`."""
-        return np.concatenate([np.arange(self.num_inputs), self.num_inputs + self.full_aux.astype(np.int64)])
+    def full(self) -> Marks:
+        """The variables whose values are numbers, not bits, in the order of an assignment; all inputs are."""
+        is_full = np.ones(self.num_inputs + self.num_aux, dtype=np.bool_)
+        table, no_bits = self.instances.table, [~template.aux_is_bit for template in self.templates]
+        firsts = (self.num_inputs + table["first_aux"]).tolist()
+        for first, number in zip(firsts, table["template"].tolist(), strict=True):
+            is_full[first : first + len(no_bits[number])] = no_bits[number]
+        return np.packbits(is_full)
+
+    @property
+    def full_aux(self) -> NDArray[np.uint32]:
+        """(k,) ascending: the aux variables that are no bits."""
+        is_full = np.unpackbits(self.full, count=self.num_inputs + self.num_aux)[self.num_inputs :]
+        return np.flatnonzero(is_full).astype(np.uint32)
 
     def instances_of(self, template: int) -> NDArray[np.int64]:
         """Which instances have the template with this number."""
@@ -141,11 +157,53 @@ class Circuit:
         instance = int(np.searchsorted(table["first_row"], row, side="right")) - 1
         template = self.templates[table["template"][instance]]
         parts = [template.label_of(row - int(table["first_row"][instance]))]
+        strand = int(np.searchsorted(self.strands, instance, side="right")) - 1
         section = int(self.section[instance])
         while section >= 0:
             section, name = self.sections[section]
             parts.append(name)
+        parts.append(self.strand_names[strand])
         return ", ".join(part for part in reversed(parts) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Place:
+    """How far a circuit has been built."""
+
+    rows: int
+    aux: int
+    inputs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Block:
+    """Instances one after another: columns of the table, and the externals of all of them."""
+
+    template: NDArray[np.int64]
+    first_row: NDArray[np.int64]
+    first_aux: NDArray[np.int64]
+    section: NDArray[np.int64]
+    bits: Bits
+    numbers: NDArray[np.int64]
+
+    def copies(self, count: int, begin: _Place, end: _Place) -> _Block:
+        """So many copies, behind the block that was built from `begin` to `end`.
+
+        A variable of the block becomes that of the copy; all others stay.
+        """
+        step = np.arange(1, count + 1)[:, None]
+        rows, aux, inputs = end.rows - begin.rows, end.aux - begin.aux, end.inputs - begin.inputs
+        bits_shift = aux * (self.bits >= begin.aux).astype(np.int64)
+        numbers_shift = aux * (self.numbers >= begin.aux).astype(np.int64)
+        numbers_shift -= inputs * (self.numbers < -begin.inputs).astype(np.int64)
+        return _Block(
+            template=np.tile(self.template, count),
+            first_row=(self.first_row + rows * step).ravel(),
+            first_aux=(self.first_aux + aux * step).ravel(),
+            section=np.tile(self.section, count),
+            bits=(self.bits + bits_shift * step).ravel(),
+            numbers=(self.numbers + numbers_shift * step).ravel(),
+        )
 
 
 class CircuitBuilder:
@@ -154,17 +212,15 @@ class CircuitBuilder:
     def __init__(self, name: str) -> None:
         self._name = name
         self._inputs = 1
-        self._aux = self._rows = 0
+        self._aux = self._rows = self._built = 0
         self._numbering: dict[Template, int] = {}
-        self._templates: list[int] = []
-        self._first_rows: list[int] = []
-        self._first_aux: list[int] = []
+        self._blocks: list[_Block] = []  # all before what follows
+        self._instances: list[tuple[int, int, int, int]] = []  # columns of a block
         self._external_bits: list[Bits] = []
         self._external_numbers: list[int] = []
-        self._strands = [0]
+        self._strands, self._strand_names = [0], [""]
         self._sections: list[tuple[int, str]] = []
         self._section = -1
-        self._section_of: list[int] = []
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
@@ -174,9 +230,51 @@ class CircuitBuilder:
         yield
         self._section = outer
 
-    def begin_strand(self) -> None:
+    def begin_strand(self, name: str = "") -> None:
         """What follows depends on the first strand and on itself only."""
-        self._strands.append(len(self._templates))
+        self._strands.append(self._built + len(self._instances))
+        self._strand_names.append(name)
+
+    @contextmanager
+    def strands(self, noun: str, count: int) -> Iterator[None]:
+        """`count` strands alike, "noun 0" and so on: the first is built inside, the others are its copies."""
+        self._end_block()
+        begin = self._place
+        self.begin_strand(f"{noun} 0")
+        yield
+        built, end = self._end_block(), self._place
+        self._add(built.copies(count - 1, begin, end))
+        for number in range(1, count):
+            self._strands.append(self._strands[-1] + len(built.template))
+            self._strand_names.append(f"{noun} {number}")
+        self._rows += (count - 1) * (end.rows - begin.rows)
+        self._aux += (count - 1) * (end.aux - begin.aux)
+        self._inputs += (count - 1) * (end.inputs - begin.inputs)
+
+    @property
+    def _place(self) -> _Place:
+        return _Place(rows=self._rows, aux=self._aux, inputs=self._inputs)
+
+    def _end_block(self) -> _Block:
+        """The instances since the last block, as a block."""
+        columns = np.array(self._instances, dtype=np.int64).reshape(-1, 4).T
+        template, first_row, first_aux, section = columns
+        block = _Block(
+            template=template,
+            first_row=first_row,
+            first_aux=first_aux,
+            section=section,
+            bits=np.concatenate([np.zeros(0, np.int64), *self._external_bits]),
+            numbers=np.array(self._external_numbers, dtype=np.int64),
+        )
+        for collected in (self._instances, self._external_bits, self._external_numbers):
+            collected.clear()
+        self._add(block)
+        return block
+
+    def _add(self, block: _Block) -> None:
+        self._blocks.append(block)
+        self._built += len(block.template)
 
     def new_input(self) -> int:
         """The variable of a new input. The instance that takes it among its numbers sets its value."""
@@ -187,10 +285,8 @@ class CircuitBuilder:
         """Append an instance over these externals; the variables that the template hands on."""
         given = 0 if bits is None else len(bits)
         assert (given, len(numbers)) == (template.external_bits, template.external_numbers), template.name
-        self._templates.append(self._numbering.setdefault(template, len(self._numbering)))
-        self._first_rows.append(self._rows)
-        self._first_aux.append(self._aux)
-        self._section_of.append(self._section)
+        number = self._numbering.setdefault(template, len(self._numbering))
+        self._instances.append((number, self._rows, self._aux, self._section))
         if bits is not None:
             self._external_bits.append(bits)
         self._external_numbers += numbers
@@ -201,41 +297,52 @@ class CircuitBuilder:
 
     def circuit(self) -> Circuit:
         """The circuit as built so far."""
-        templates = tuple(self._numbering)
-        table = np.zeros(len(self._templates), dtype=INSTANCE)
-        table["template"] = self._templates
-        table["first_row"] = self._first_rows
-        table["first_aux"] = self._first_aux
-        table["bits_start"] = starts([templates[t].external_bits for t in self._templates])
-        table["numbers_start"] = starts([templates[t].external_numbers for t in self._templates])
-        full_before = starts([len(templates[t].full) for t in self._templates])
-        table["first_value"] = self._inputs + full_before
-        full_aux = self._full_aux(table, full_before)
-        numbers = np.array(self._external_numbers, dtype=np.int64)
-        inputs, is_input = -1 - numbers, numbers < 0
-        values = self._inputs + np.searchsorted(full_aux, numbers)
+        self._end_block()
+        numbers = self._joined("numbers")
         return Circuit(
             name=self._name,
             num_inputs=self._inputs,
             num_aux=self._aux,
-            templates=templates,
+            templates=tuple(self._numbering),
             instances=Instances(
-                table=table,
-                external_bits=np.concatenate([np.zeros(0, np.int64), *self._external_bits]).astype(np.uint32),
-                external_numbers=np.where(is_input, inputs, self._inputs + numbers).astype(np.uint32),
-                external_values=np.where(is_input, inputs, values).astype(np.uint32),
+                table=(table := self._table()),
+                external_bits=self._joined("bits").astype(np.uint32),
+                external_numbers=np.where(numbers < 0, -1 - numbers, self._inputs + numbers).astype(
+                    np.uint32
+                ),
+                external_values=self._values(table, numbers).astype(np.uint32),
             ),
             strands=(*self._strands, len(table)),
-            full_aux=full_aux,
+            strand_names=tuple(self._strand_names),
             sections=tuple(self._sections),
-            section=np.array(self._section_of, dtype=np.int64),
+            section=self._joined("section"),
         )
 
-    def _full_aux(self, table: NDArray[np.void], full_before: NDArray[np.int64]) -> NDArray[np.uint32]:
-        """Ascending, the aux variables that are no bits."""
-        counts = np.array([len(template.full) for template in self._numbering], dtype=np.int64)
-        full_aux = np.repeat(table["first_aux"], counts[table["template"]])
-        for template, number in self._numbering.items():
-            which = np.flatnonzero(table["template"] == number)
-            full_aux[full_before[which][:, None] + np.arange(len(template.full))] += template.full
-        return full_aux.astype(np.uint32)
+    def _joined(self, column: str) -> NDArray[np.int64]:
+        return np.concatenate([getattr(block, column) for block in self._blocks])
+
+    def _table(self) -> NDArray[np.void]:
+        templates = tuple(self._numbering)
+        table = np.zeros(self._built, dtype=INSTANCE)
+        for column in ("template", "first_row", "first_aux"):
+            table[column] = self._joined(column)
+        for column, counts, first in (
+            ("bits_start", [template.external_bits for template in templates], 0),
+            ("numbers_start", [template.external_numbers for template in templates], 0),
+            ("first_value", [len(template.full) for template in templates], self._inputs),
+        ):
+            each = np.array(counts, dtype=np.int64)[table["template"]]
+            table[column] = first + np.cumsum(each) - each
+        return table
+
+    def _values(self, table: NDArray[np.void], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where in an assignment's values the variables are, none of which is a bit."""
+        positions = [full_position(template) for template in self._numbering]
+        template_starts = starts([len(part) for part in positions])
+        owner = np.searchsorted(np.ascontiguousarray(table["first_aux"]), numbers, side="right") - 1
+        own = table[owner]
+        place = template_starts[own["template"]] + numbers - own["first_aux"]
+        is_input = numbers < 0
+        position = np.concatenate([np.zeros(1, np.int32), *positions])[np.where(is_input, 0, 1 + place)]
+        assert (position >= 0).all(), self._name
+        return np.where(is_input, -1 - numbers, own["first_value"] + position)

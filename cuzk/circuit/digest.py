@@ -73,12 +73,14 @@ def list_digest(elements: NDArray[np.uint64]) -> str:
 
 def aux_digest(circuit: Circuit, assignment: Assignment, *, block: int = 1 << 20) -> str:
     """Of the values of all aux variables."""
-    digest = sha256()
+    digest, first = sha256(), 0
+    is_full = np.unpackbits(circuit.full, count=circuit.num_inputs + circuit.num_aux).view(np.bool_)
     for begin in range(0, circuit.num_aux, block):
-        end = min(begin + block, circuit.num_aux)
-        values = np.zeros((end - begin, 4), dtype=np.uint64)
-        values[:, 0] = assignment.bits[begin:end]
-        first, last = np.searchsorted(circuit.full_aux, [begin, end])
-        values[circuit.full_aux[first:last] - begin] = assignment.full[first:last]
+        chosen = is_full[circuit.num_inputs + begin :][:block]
+        values = np.zeros((len(chosen), 4), dtype=np.uint64)
+        values[:, 0] = assignment.bits[begin : begin + block]
+        last = first + int(np.count_nonzero(chosen))
+        values[chosen] = assignment.full[first:last]
         digest.update(values.data)
+        first = last
     return digest.hexdigest()

@@ -73,7 +73,7 @@ def _sources_hash() -> str:
 def save(path: Path, circuit: Circuit) -> None:
     """Raises OSError when the file cannot be written; then there is none."""
     _ = circuit.flat_templates, circuit.packed_occurrences, circuit.waves  # kept with the fields
-    _ = circuit.instance_counts
+    _ = circuit.instance_counts, circuit.full
     buffers: list[pickle.PickleBuffer] = []
     stream = pickle.dumps(circuit, protocol=5, buffer_callback=buffers.append)
     parts = [memoryview(stream), *(buffer.raw() for buffer in buffers)]

@@ -60,10 +60,8 @@ def build_porep_circuit(shape: SectorShape, *, challenges: int | None = None) ->
     builder = CircuitBuilder(f"PoRep {shape.name}")
     with builder.section("commitments"):
         shared = commitments(builder)
-    for number in range(shape.challenges if challenges is None else challenges):
-        builder.begin_strand()
-        with builder.section(f"challenge {number}"):
-            challenge(builder, shape, shared)
+    with builder.strands("challenge", shape.challenges if challenges is None else challenges):
+        challenge(builder, shape, shared)
     return builder.circuit()
 
 

@@ -29,7 +29,7 @@ class FreeValues:
 class Assignment:
     """The values of all variables.
 
-    values      (num_inputs + k, 4) uint64, canonical: inputs, ONE first, then the aux of `circuit.full_aux`
+    values      (num_inputs + k, 4) uint64, canonical: inputs, ONE first, then the aux that are no bits
     bits        (num_aux,) uint8, 0 where the variable is no bit
     num_inputs  how many of `values` are inputs
     """
@@ -57,7 +57,7 @@ class Assignment:
 def assign(device: CpuDevice, circuit: Circuit, free: FreeValues) -> Assignment:
     """The whole assignment; strands run in parallel, each in the order of its instances."""
     assignment = Assignment(
-        values=np.zeros((circuit.num_inputs + len(circuit.full_aux), 4), dtype=np.uint64),
+        values=np.zeros((circuit.num_inputs + circuit.num_full, 4), dtype=np.uint64),
         bits=np.zeros(circuit.num_aux, dtype=np.uint8),
         num_inputs=circuit.num_inputs,
     )
@@ -84,10 +84,14 @@ def place_free(circuit: Circuit, free: FreeValues, assignment: Assignment) -> No
 
 def free_places(circuit: Circuit) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Where free numbers are in `Assignment.values` and free bits in its `bits`: ascending, as given."""
-    table, kinds = circuit.instances.table, [template.witness.kind for template in circuit.templates]
-    numbers, bits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for own in table[np.array(kinds)[table["template"]] == FREE]:
-        template = circuit.templates[own["template"]]
-        numbers.append(own["first_value"] + np.arange(len(template.full)))
-        bits.append(own["first_aux"] + np.flatnonzero(template.aux_is_bit))
-    return np.concatenate(numbers).astype(np.uint32), np.concatenate(bits).astype(np.uint32)
+    table, numbers, bits = circuit.instances.table, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for number, template in enumerate(circuit.templates):
+        if template.witness.kind == FREE:
+            own = table[circuit.instances_of(number)]
+            numbers.append((own["first_value"][:, None] + np.arange(len(template.full))).ravel())
+            bits.append((own["first_aux"][:, None] + np.flatnonzero(template.aux_is_bit)).ravel())
+    return _ascending(numbers), _ascending(bits)
+
+
+def _ascending(parts: list[NDArray[np.int64]]) -> NDArray[np.uint32]:
+    return np.sort(np.concatenate(parts).astype(np.uint32))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from cuzk.circuit import marks
 from cuzk.circuit.builder import Circuit
 from cuzk.groth16.parameters import PointCounts, SectionName
@@ -47,8 +45,5 @@ class FullCounts:
 @lru_cache(maxsize=2)
 def full_counts(circuit: Circuit) -> FullCounts:
     """Of a circuit's sections; inputs count as full."""
-    in_a, in_b = (
-        int(np.count_nonzero(marks.contains(side, circuit.full_variables)))
-        for side in circuit.packed_occurrences
-    )
-    return FullCounts(l=len(circuit.full_aux), a=in_a, b=in_b)
+    in_a, in_b = (marks.count(side & circuit.full) for side in circuit.packed_occurrences)
+    return FullCounts(l=circuit.num_full, a=in_a, b=in_b)

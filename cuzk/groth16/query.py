@@ -8,7 +8,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.circuit import marks
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.marks import Marks
 from cuzk.circuit.witness import Assignment
@@ -22,19 +21,25 @@ class Selection:
 
     marks       which variables
     full_index  (k,) uint32: the places, of the section's, of those that are no bits; inputs count as such
-    values      (k,) which of `assignment.values` these are
+    values      (k,) uint32: which of `assignment.values` these are
     """
 
     marks: Marks
     full_index: NDArray[np.uint32]
-    values: NDArray[np.intp]
+    values: NDArray[np.uint32]
 
     @classmethod
     def of(cls, circuit: Circuit, chosen: Marks) -> Selection:
         """The section that has points for these variables."""
-        values = np.flatnonzero(marks.contains(chosen, circuit.full_variables))
-        full_index = marks.ranks(chosen, circuit.full_variables[values])
-        return cls(marks=chosen, full_index=full_index, values=values)
+        count = circuit.num_inputs + circuit.num_aux
+        is_full, is_chosen = (
+            np.unpackbits(part, count=count).view(np.bool_) for part in (circuit.full, chosen)
+        )
+        return cls(
+            marks=chosen,
+            full_index=np.flatnonzero(is_full[is_chosen]).astype(np.uint32),
+            values=np.flatnonzero(is_chosen[is_full]).astype(np.uint32),
+        )
 
     def query(self, assignment: Assignment) -> Query:
         """Its scalars under an assignment."""

@@ -55,7 +55,7 @@ def synthesis_layout(circuit: Circuit) -> Layout:
     """All that a card holds of a circuit's variables."""
     parts, points, full = Layout(), point_counts(circuit), full_counts(circuit)
     parts.add("bits", lead_bytes(circuit) + circuit.num_aux, np.uint8)
-    parts.add("values", (circuit.num_inputs + len(circuit.full_aux), 4), np.uint64)
+    parts.add("values", (circuit.num_inputs + circuit.num_full, 4), np.uint64)
     tables = tables_of(circuit)
     for name, table in tables.items():
         parts.add(name, table.shape, table.dtype)
