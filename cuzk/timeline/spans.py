@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -80,23 +80,44 @@ class Work:
     last_ms: int
 
 
-class _Matcher:
-    """Open spans, by job. Of equal ones the last to begin ends first: others are of tries that were lost."""
+class Matcher:
+    """Spans of events as they come. Of equal open ones the last to begin ends first: others are of tries that
+    were lost.
 
-    def __init__(self, workers_per_gpu: int) -> None:
-        self.workers_per_gpu = workers_per_gpu
-        self.ended: dict[Kind, list[Span]] = {kind: [] for kind in Kind}
-        self.open: defaultdict[str, dict[_Key, list[Event]]] = defaultdict(dict)
+    on_span    hears each span that ends
+    unmatched  ends whose start was missing
+    guessed    workers whose device is a guess
+    """
+
+    def __init__(self, on_span: Callable[[Span], None], workers_per_gpu: int = WORKERS_PER_GPU) -> None:
+        self._on_span, self._workers_per_gpu = on_span, workers_per_gpu
+        self._open: defaultdict[str, dict[_Key, list[Event]]] = defaultdict(dict)
         self.guessed: set[int] = set()
+        self.unmatched = 0
 
-    def begin(self, kind: Kind, event: Event) -> None:
-        key = (kind, event.partition, event.worker if kind in _BY_WORKER else None)
-        self.open[event.job].setdefault(key, []).append(event)
+    def hear(self, event: Event) -> None:
+        """The next event. Those of one partition come in the order in which they happened. 2 us."""
+        rule = _RULES.get(event.name)
+        if rule is None:
+            if event.name != "ASSEMBLED":
+                self._fail(event)
+            return
+        ends, begins = rule
+        matched = [self._end(kind, event) for kind in ends]
+        if begins is not None:
+            key = (begins, event.partition, event.worker if begins in _BY_WORKER else None)
+            self._open[event.job].setdefault(key, []).append(event)
+        elif not any(matched):
+            self.unmatched += 1
 
-    def end(self, kind: Kind, event: Event) -> bool:
+    def forget(self, job: str) -> None:
+        """What is open of a job will not end."""
+        self._open.pop(job, None)
+
+    def _end(self, kind: Kind, event: Event) -> bool:
         """Whether there was such a span. A partition that only its end names is one of a single part."""
         worker = event.worker if kind in _BY_WORKER else None
-        of_job = self.open[event.job]
+        of_job = self._open.get(event.job, {})
         for partition in (event.partition, None):
             starts = of_job.get((kind, partition, worker))
             if starts:
@@ -106,27 +127,28 @@ class _Matcher:
                 return True
         return False
 
-    def fail(self, event: Event) -> None:
+    def _fail(self, event: Event) -> None:
         """Ends all that is open of a partition, or of the whole job; what it was queued for is not done."""
-        of_job = self.open[event.job]
+        of_job = self._open.get(event.job, {})
         for key in [key for key in of_job if event.partition in (None, key[1])]:
             for start in of_job.pop(key):
                 self._close(key[0], start, event, failed=True)
 
     def _close(self, kind: Kind, start: Event, event: Event, *, failed: bool) -> None:
-        self.ended[kind].append(self._span(kind, start, event.offset_ms, failed))
+        self._on_span(self._span(kind, start, event.offset_ms, failed))
 
     def _span(self, kind: Kind, start: Event, end_ms: int | None, failed: bool) -> Span:
         device = start.device
         if device is None and kind in _BY_WORKER:
-            device = (start.worker or 0) // self.workers_per_gpu
+            device = (start.worker or 0) // self._workers_per_gpu
             self.guessed.add(start.worker or 0)
         return Span(kind, start.job, start.partition, start.worker, device, start.offset_ms, end_ms, failed)
 
     def left(self) -> list[Span]:
+        """Spans that did not end yet, by start."""
         found = [
             self._span(key[0], start, None, False)
-            for of_job in self.open.values()
+            for of_job in self._open.values()
             for key, starts in of_job.items()
             for start in starts
         ]
@@ -138,26 +160,15 @@ def match(events: Sequence[Event], workers_per_gpu: int | None) -> Work:
 
     A device that no line names follows from its worker, as the daemon numbers workers through all devices.
     """
-    matcher = _Matcher(workers_per_gpu or WORKERS_PER_GPU)
-    endings, unmatched = [], 0
+    ended: dict[Kind, list[Span]] = {kind: [] for kind in Kind}
+    matcher = Matcher(lambda span: ended[span.kind].append(span), workers_per_gpu or WORKERS_PER_GPU)
     for event in events:
-        rule = _RULES.get(event.name)
-        if rule is None:
-            endings.append(event)
-            if event.name != "ASSEMBLED":
-                matcher.fail(event)
-            continue
-        ends, begins = rule
-        matched = [matcher.end(kind, event) for kind in ends]
-        if begins is not None:
-            matcher.begin(begins, event)
-        elif not any(matched):
-            unmatched += 1
+        matcher.hear(event)
     return Work(
-        ended={kind: _by_start(spans) for kind, spans in matcher.ended.items()},
+        ended={kind: _by_start(spans) for kind, spans in ended.items()},
         open=matcher.left(),
-        endings=endings,
-        unmatched=unmatched,
+        endings=[event for event in events if event.name not in _RULES],
+        unmatched=matcher.unmatched,
         guessed=0 if workers_per_gpu else len(matcher.guessed),
         first_ms=events[0].offset_ms,
         last_ms=events[-1].offset_ms,
