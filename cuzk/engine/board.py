@@ -115,7 +115,6 @@ class Board:
         unit: Unit | None = None,
         device: Device | None = None,
         text: str = "",
-        result: JobResult | None = None,
     ) -> None:
         about = unit.run if unit is not None else run
         self._announcer.say(
@@ -123,11 +122,9 @@ class Board:
                 what=what,
                 at_s=self.clock(),
                 job_id="" if about is None else about.id,
-                kind="" if about is None else about.work.kind,
                 partition=None if unit is None else unit.partition,
                 device="" if device is None else device.name,
                 text=text,
-                result=result,
             )
         )
 
@@ -182,7 +179,7 @@ class Board:
         self.admission.end(run)
         for job in run.jobs:
             job.settle(result)
-        self.say(What.ENDED, run=run, text=text, result=result)
+        self.say(What.ENDED, run=run, text=text)
         run.jobs.clear()
         run.proofs.clear()
         self.notify()

@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cuzk.engine.jobs import JobResult
-
 
 class What(enum.Enum):
     SUBMITTED = "submitted"
@@ -34,20 +32,14 @@ class What(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineEvent:
-    """One thing that happened, at a time of the engine's clock; fields that do not apply are empty.
-
-    kind    of the job's work
-    result  of a job that ENDED
-    """
+    """One thing that happened, at a time of the engine's clock; fields that do not apply are empty."""
 
     what: What
     at_s: float
     job_id: str = ""
-    kind: str = ""
     partition: int | None = None
     device: str = ""
     text: str = ""
-    result: JobResult | None = None
 
 
 class Subscription:

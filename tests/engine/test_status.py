@@ -1,10 +1,8 @@
-"""What an engine shows of itself: setups that are open, and how jobs ended."""
+"""What an engine shows of itself: the setups that are open."""
 
 from __future__ import annotations
 
-from cuzk.engine.events import What
 from cuzk.engine.status import SetupStatus, snapshot
-from cuzk.errors import EngineError
 from tests.engine.fakes import FakeSetup, FakeWork
 from tests.engine.hall import GIB, Hall
 
@@ -25,17 +23,3 @@ def test_a_setup_shows_its_bytes_its_users_and_since_when_it_is_idle() -> None:
     assert snapshot(hall.board, 0.0).devices[0].opened[0].users == 0
     hall.close_all()
     assert snapshot(hall.board, 0.0).devices[0].opened == ()
-
-
-def test_the_event_of_an_ended_job_has_its_kind_and_result() -> None:
-    hall = Hall()
-    hall.submit(FakeWork("good"), request_id="one")
-    hall.run_all()
-    late = hall.submit(FakeWork("late"), request_id="two")
-    late.cancel()
-    one, two = [event for event in list(hall.events._events) if event.what is What.ENDED]
-    assert (one.job_id, one.kind, two.job_id, two.kind) == ("one", "fake", "two", "fake")
-    assert one.result is not None and one.result.require_proof() == b"good:0;"
-    assert two.result is not None and two.result is late.result
-    assert isinstance(two.result.error, EngineError)
-    hall.close_all()
