@@ -68,7 +68,7 @@ class MostlyBits(Keeper):
         self._form = plan.form
         self._selected = self.keep(over_bits(device, points, workspace))
         self._full_scalars = self.keep(
-            FullScalars(device, plan, workspace, lambda index: gathered(device, points, index))
+            FullScalars(device, plan, workspace, lambda index: gathered(device, points, index, workspace))
         )
         self._full: GpuMsm | None = None  # of the proof that has begun
 
