@@ -18,6 +18,7 @@ import cuzk
 from cuzk import view
 from cuzk.cli_bench import bench
 from cuzk.cli_config import config_group
+from cuzk.cli_daemon import serve
 from cuzk.cli_root import Cli
 from cuzk.cli_timeline import timeline
 from cuzk.errors import UsageError
@@ -70,6 +71,7 @@ def sector() -> None:
 
 main.add_command(bench)
 main.add_command(config_group)
+main.add_command(serve)
 main.add_command(timeline)
 
 
@@ -92,7 +94,6 @@ def circuit() -> None:
 @click.option("--partition", "partitions", multiple=True, type=click.IntRange(min=0), metavar="K",
               help="Prove this partition only; may be repeated.")  # fmt: skip
 @click.option("--explain", is_flag=True, help="Show how a proof would be computed; prove nothing.")
-@click.option("--check", is_flag=True, help="Also evaluate every row: if one does not hold, it is named.")
 @click.option(
     "--insecure-rs",
     type=Integers("R", "S"),
@@ -111,7 +112,6 @@ def prove(
     threads: int | None,
     partitions: tuple[int, ...],
     explain: bool,
-    check: bool,
     insecure_rs: tuple[int, int] | None,
 ) -> None:
     """Prove the sector described by C1 and verify the proof."""
@@ -136,7 +136,6 @@ def prove(
             threads=threads,
             partitions=partitions or None,
             insecure_rs=insecure_rs,
-            check=check,
             on_event=on_event,
         )
     if out is not None:

@@ -35,6 +35,10 @@ class ResourceError(CuzkError):
     """The machine lacks memory, disk space or a permission. Free some, or choose a smaller plan."""
 
 
+class BusyError(ResourceError):
+    """There is no room now, because of other work; when that has ended there will be. Ask again."""
+
+
 class DeviceError(CuzkError):
     """The device that was asked for cannot be had or failed. `cuzk doctor` shows what there is."""
 

@@ -149,6 +149,10 @@ class Engine:
         """One more handle on a job that is under way or whose result is kept."""
         return self._pipeline.find(job_id)
 
+    def urge(self, job: Job, priority: Priority) -> None:
+        """Give a job a higher priority, if it is under way."""
+        self._pipeline.urge(job, priority)
+
     def cancel(self, job_id: str) -> bool:
         """End a job for everyone who waits for it; False if it is not under way."""
         return self._pipeline.cancel(job_id)

@@ -83,12 +83,12 @@ class SectorSetups(ABC):
         }
 
         def open_target(device: str) -> Target:
-            target, on_event = new_target(device, needs[device]), prefixed(self._on_event, f"{device}: ")
+            target = new_target(device, needs[device])
             try:
-                target.prepare(on_event)
+                target.prepare()
                 target.opened(circuit)
                 target.loaded()
-                checked(target, on_event)
+                checked(target, prefixed(self._on_event, f"{device}: "))
             except BaseException:
                 target.close()
                 raise

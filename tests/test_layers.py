@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cuzk"
 
 #: Lowest first. A module may import its own floor and those before it.
-FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api", "cli")
+FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api", "server", "cli")
 #: Modules at the top that share a floor.
 ROOMS = {
     "api": {
@@ -36,6 +36,7 @@ ROOMS = {
         "cli",
         "cli_bench",
         "cli_config",
+        "cli_daemon",
         "cli_engine",
         "cli_plan",
         "cli_root",

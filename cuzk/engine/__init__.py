@@ -11,8 +11,8 @@ Words: a *job* is a caller's handle, a *run* the work behind it, a *unit* one of
 a circuit's parameters, a *slot* their place on a device.
 
 Locks: the board has one for all state, held for moments; the announcer's and a subscription's nest inside it,
-in this order. A device's lock is taken without any other. Proving, preparing and recording happen under none
-of the board's.
+in this order, and a job's. A device's lock is taken without any other. Proving, preparing and recording
+happen under none of the board's.
 
 Imports nothing of ours but the servants: what a proof is, `seam` leaves to others.
 """

@@ -93,19 +93,23 @@ class Board:
         self.preloads = 0
         self.is_closing = False
         self._unrecorded: list[tuple[Run, Status]] = []
+        self._untold: list[Job] = []
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Everything in here belongs to the thread inside; runs that it ended are recorded when it leaves."""
+        """Everything in here belongs to the thread inside. What it ended is told to others when it leaves."""
         try:
             with self._lock:
                 try:
                     yield
                 finally:
                     ended, self._unrecorded = self._unrecorded, []
+                    settled, self._untold = self._untold, []
         finally:
             for run, status in ended:
                 self._recorder.record(_RECORDED.get(status, "FAILED"), run.id)
+            for job in settled:
+                job.tell()
 
     def say(
         self,
@@ -178,7 +182,7 @@ class Board:
         run.inputs.release()
         self.admission.end(run)
         for job in run.jobs:
-            job.settle(result)
+            self._settle(job, result)
         self.say(What.ENDED, run=run, text=text)
         run.jobs.clear()
         run.proofs.clear()
@@ -225,8 +229,12 @@ class Board:
             self.end(run, status, error=error)
             return
         run.jobs.remove(job)
-        job.settle(self.result(run, status, run.id, error=error))
+        self._settle(job, self.result(run, status, run.id, error=error))
         self.set_priority(run)
+
+    def _settle(self, job: Job, result: JobResult) -> None:
+        job.settle(result)
+        self._untold.append(job)
 
     # ---- devices ----
 

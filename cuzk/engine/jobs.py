@@ -115,6 +115,8 @@ class Job:
         self._cancel = cancel
         self._ended = threading.Event()
         self._result: JobResult | None = None  # set once, before _ended
+        self._lock = threading.Lock()
+        self._calls: list[Callable[[JobResult], object]] = []  # guarded by _lock
 
     def wait(self, timeout_s: float | None = None) -> JobResult | None:
         """How it ended, once it has; None if it has not within the timeout."""
@@ -125,15 +127,32 @@ class Job:
         """How it ended; None while it has not."""
         return self._result
 
+    def then(self, call: Callable[[JobResult], object]) -> None:
+        """Call once with how it ended: now if it has, else in the thread that ends it, who must not wait."""
+        with self._lock:
+            if self._result is None:
+                self._calls.append(call)
+                return
+        call(self._result)
+
     def cancel(self) -> bool:
         """End it now, and the work at its next boundary unless others wait for it. False if it had ended."""
         return self._cancel(self)
 
     def settle(self, result: JobResult) -> None:
-        """Answer the caller. For the engine."""
-        assert self._result is None, self.id
-        self._result = result
+        """Answer the caller who waits. For the engine, as is `tell`."""
+        with self._lock:
+            assert self._result is None, self.id
+            self._result = result
         self._ended.set()
+
+    def tell(self) -> None:
+        """Call those who asked to be called. After `settle`, and without any lock."""
+        assert self._result is not None, self.id
+        with self._lock:
+            calls, self._calls = self._calls, []
+        for call in calls:
+            call(self._result)
 
 
 @dataclass(slots=True, eq=False)

@@ -81,8 +81,8 @@ class Pipeline:
 
         request_id  the caller's name for it; the same work under the same name is done once
         deadline_s  seconds from now after which the caller does not want it any more
-        Raises ResourceError, with the plan, for what can never fit, and while too many jobs wait; EngineError
-        while closing; DeviceError when no device is left.
+        Raises ResourceError, with the plan, for what can never fit, BusyError while too many jobs wait,
+        EngineError while closing, DeviceError when no device is left.
         """
         needs = {device.name: work.setup.needs(device.name) for device in self._board.devices}
         return self._reception.submit(
@@ -104,6 +104,10 @@ class Pipeline:
     def find(self, job_id: str) -> Job | None:
         """One more handle on a job that is under way or whose result is kept."""
         return self._reception.find(job_id)
+
+    def urge(self, job: Job, priority: Priority) -> None:
+        """Give a job a higher priority, if it is under way."""
+        self._reception.urge(job, priority)
 
     def cancel(self, job_id: str) -> bool:
         """End a job for everyone who waits for it; False if it is not under way."""

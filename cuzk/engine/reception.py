@@ -9,7 +9,7 @@ from cuzk.engine.budget import Reservation
 from cuzk.engine.events import What
 from cuzk.engine.jobs import Job, Priority, Run, Status, Unit
 from cuzk.engine.seam import Needs, Setup, Work
-from cuzk.errors import EngineError, ResourceError
+from cuzk.errors import BusyError, EngineError, ResourceError
 from cuzk.units import format_size
 
 
@@ -31,8 +31,8 @@ class Reception:
         """A job of that work: joined to the same work under way, answered at once if it is known, or begun.
 
         needs  of the work's setup, by device
-        Raises ResourceError for what can never fit, or while too many jobs wait; EngineError while closing;
-        DeviceError when no device is left.
+        Raises ResourceError for what can never fit, BusyError while too many jobs wait, EngineError while
+        closing, DeviceError when no device is left.
         """
         board, key = self._board, (request_id, work.digest)
         with board.held():
@@ -99,7 +99,7 @@ class Reception:
         inputs = self._board.inputs
         reservation = inputs.take(work.input_bytes, work.kind)
         if reservation is None:
-            raise ResourceError(
+            raise BusyError(
                 f"the inputs of this job take {format_size(work.input_bytes)}, those of the jobs that are"
                 f" waiting leave {format_size(inputs.free_bytes)} of {format_size(inputs.total_bytes)}",
                 where=inputs.name,
@@ -190,6 +190,16 @@ class Reception:
                 return False
             board.withdraw(run, job, Status.CANCELLED, _cancelled())
             return True
+
+    def urge(self, job: Job, priority: Priority) -> None:
+        """Another caller, or the same, wants it sooner. Nothing if the job has ended."""
+        board = self._board
+        with board.held():
+            key = board.runs.key_of(job.id)
+            run = None if job.result is not None or key is None else board.runs.under_way(key)
+            if run is not None and priority > job.priority:
+                job.priority = priority
+                board.set_priority(run)
 
     def cancel_all(self, job_id: str) -> bool:
         """End the work for everyone who waits for it. False if it is not under way."""

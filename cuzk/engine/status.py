@@ -21,10 +21,11 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """Work under way, and how many wait for it."""
+    """Work under way, the name of its setup, and how many wait for it."""
 
     job_id: str
     kind: str
+    setup: str
     status: Status
     priority: Priority
     callers: int
@@ -130,6 +131,7 @@ def _job(run: Run, now: float) -> JobStatus:
     return JobStatus(
         job_id=run.id,
         kind=run.work.kind,
+        setup=run.work.setup.name,
         status=run.status,
         priority=run.priority,
         callers=len(run.jobs),

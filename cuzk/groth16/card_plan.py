@@ -131,7 +131,8 @@ class SectionPlan:
         if self.slice_points is None:
             return points_bytes(self.form, self.points)
         at_once = min(self.slice_points, self.points)
-        beside = _SCALAR_BYTES * at_once if self.selected is None else at_once
+        # Bits; and for a moment the numbers of the full scalars' points.
+        beside = _SCALAR_BYTES * at_once if self.selected is None else at_once + 4 * self.full
         return points_bytes(self.form, 2 * at_once) + beside + decoder_bytes(self.form, at_once)
 
     @property

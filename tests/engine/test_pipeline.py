@@ -101,6 +101,33 @@ def test_two_workers_of_a_device_take_turns_on_it_and_work_at_once_beside_it() -
         assert {result_of(job).status for job in jobs} == {Status.COMPLETED}
 
 
+def test_whoever_asks_to_be_called_is_called_once_without_any_lock() -> None:
+    told: list[tuple[str, JobResult]] = []
+    all_told = threading.Event()
+    with pipeline() as engine:
+
+        def note(name: str) -> Any:
+            def call(result: JobResult) -> None:
+                engine.status()  # would wait for ever under the board's lock
+                told.append((name, result))
+                if len(told) == 3:
+                    all_told.set()
+
+            return call
+
+        job = engine.submit(FakeWork("a", (0, 1)))
+        job.then(note("early"))
+        job.then(note("also"))
+        result = result_of(job)
+        job.then(note("late"))
+        assert all_told.wait(SOON_S)
+        gone = engine.submit(FakeWork("b"), request_id="b")
+        gone.cancel()
+        gone.then(note("cancelled"))
+    assert sorted(name for name, _ in told) == ["also", "cancelled", "early", "late"]
+    assert [one for name, one in told if name != "cancelled"] == [result] * 3
+
+
 def test_only_one_worker_is_on_a_device_at_a_time() -> None:
     setup = FakeSetup()
     inside, most, lock = [0], [0], threading.Lock()

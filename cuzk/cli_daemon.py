@@ -1,0 +1,89 @@
+"""`cuzk serve`: the daemon that Curio's tasks talk to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import cuzk
+from cuzk.cli_engine import EngineFlags, engine_options
+from cuzk.errors import UsageError
+from cuzk.options import PATH, F, debug_option
+
+if TYPE_CHECKING:
+    from cuzk.config import Config
+    from cuzk.server.daemon import DaemonSettings
+
+
+def _load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
+    from cuzk import config
+
+    return config.load(path)
+
+
+def serve_options(function: F) -> F:
+    """All of them, under the names that Curio's daemon has for the first three."""
+    for option in reversed((
+        click.option("-c", "--config", "settings", type=PATH, callback=_load_config,
+                     help="Configuration file; without it the user's own, else /data/zk/cuzk.toml."),
+        click.option("-l", "--listen", metavar="ADDRESS", help="unix:///path, or host:port."),
+        click.option("--log-level", metavar="LEVEL", help="trace, debug, info, warn, error; RUST_LOG wins."),
+        click.option("--status-listen", metavar="HOST:PORT", help="Status, metrics and page over HTTP."),
+        engine_options,
+        debug_option,
+    )):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.command("serve")
+@serve_options
+def serve(
+    settings: Config,
+    listen: str | None,
+    log_level: str | None,
+    status_listen: str | None,
+    flags: EngineFlags,
+) -> None:
+    """Prove for clients over gRPC, as Curio's daemon does, until a signal comes."""
+    try:
+        import grpc  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            "the daemon needs more libraries than a prover", next="pip install 'cuzk[server]'"
+        ) from error
+    import asyncio
+
+    from cuzk.server import log
+    from cuzk.server.daemon import Daemon
+    from cuzk.server.intake import read_request
+    from cuzk.server.sectors import SectorProver
+    from cuzk.timeline.record import Timeline
+
+    try:
+        log.set_up(log_level or settings.log_level, as_json=settings.log_format == "json")
+    except ValueError as error:
+        raise UsageError(str(error), where="--log-level", next="name a level") from error
+    told = log.Log("cuzk_daemon")
+    told.info("cuzk-daemon starting", version=cuzk.__version__, pid=os.getpid())
+    daemon_settings = _daemon_settings(settings, listen, status_listen)
+    told.info("configuration loaded", listen=daemon_settings.listen)
+    engine = flags.engine(settings, Timeline(sys.stderr.buffer), log.hear)
+    daemon = Daemon(daemon_settings, SectorProver(engine), read_request)
+    asyncio.run(daemon.run())
+
+
+def _daemon_settings(config: Config, listen: str | None, status_listen: str | None) -> DaemonSettings:
+    from cuzk.server.address import parse_address
+    from cuzk.server.daemon import DaemonSettings
+
+    status: Any = status_listen or config.status_listen
+    return DaemonSettings(
+        listen=parse_address(listen or config.listen),
+        status_listen=parse_address(status) if status else None,
+        preload=config.preload,
+    )

@@ -1,0 +1,16 @@
+"""The daemon: Curio's gRPC service in front of an engine, with metrics, a status page and a journal.
+
+In reading order: `proving.proto` with `proving_pb2` (the messages), `kinds` (what is proven, and its names),
+`seam` with `sectors` (what the server asks of an engine), `payload`, `intake` and `readers` (a request read
+and checked, beside the event loop), `outcome` and `book` (jobs: who waits for what, and results), `feeder`
+(from the book to the engine), `messages` (between our types and theirs), `service` (one function a call),
+`address` and `access` (where it listens, who may call), `log`, `daemon` (from start to end). `client` is the
+other side.
+
+Words: a *request* is what a client sent; a *job* is an entry of the book, which several calls may wait for.
+
+Everything that says nothing else runs on the event loop's only thread and never waits outside `await`: there
+are no locks. Threads of the engine reach it through `call_soon_threadsafe`.
+
+Imports the engine and what stands on it, nothing of the command line.
+"""

@@ -1,0 +1,91 @@
+"""Who may call: certificates for TLS, and a token that callers must know."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from cuzk.errors import ResourceError, UsageError
+
+_HEALTH = "/grpc.health.v1.Health/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Files; all None means plaintext for everyone who can connect, which is what Curio's client speaks.
+
+    certificate, key  of the server, PEM
+    client_ca         clients must show a certificate that it signed
+    token_file        clients must send what it holds, as `authorization: Bearer TOKEN`
+    """
+
+    certificate: Path | None = None
+    key: Path | None = None
+    client_ca: Path | None = None
+    token_file: Path | None = None
+
+    def credentials(self) -> Any:
+        """For a secure port; None for a plain one. Raises UsageError, ResourceError."""
+        if self.certificate is None and self.key is None and self.client_ca is None:
+            return None
+        if self.certificate is None or self.key is None:
+            raise UsageError(
+                "TLS needs a certificate and its key",
+                where="[daemon]",
+                next="set tls_certificate and tls_key, or neither",
+            )
+        authority = None if self.client_ca is None else _content(self.client_ca)
+        return grpc.ssl_server_credentials(
+            [(_content(self.key), _content(self.certificate))],
+            root_certificates=authority,
+            require_client_auth=authority is not None,
+        )
+
+    def token(self) -> str | None:
+        """Raises ResourceError, UsageError."""
+        if self.token_file is None:
+            return None
+        token = _content(self.token_file).decode(errors="replace").strip()
+        if not token or not token.isascii():
+            raise UsageError("the file holds no token", where=str(self.token_file), next="write one into it")
+        return token
+
+
+class RequireToken(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+    """Refuses calls without the token, but for the health of the server, which whoever watches it asks."""
+
+    def __init__(self, token: str) -> None:
+        self._expected = f"Bearer {token}".encode()
+
+        async def refuse(request: Any, context: Any) -> None:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "send authorization: Bearer TOKEN")
+
+        self._refuse = grpc.unary_unary_rpc_method_handler(refuse)
+
+    async def intercept_service(self, proceed: Callable[[Any], Awaitable[Any]], call: Any) -> Any:
+        if call.method.startswith(_HEALTH):
+            return await proceed(call)
+        given = [value for key, value in call.invocation_metadata if key == "authorization"]
+        if len(given) == 1 and hmac.compare_digest(_bytes(given[0]), self._expected):
+            return await proceed(call)
+        return self._refuse
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ResourceError(
+            f"the file cannot be read: {error.strerror}",
+            where=str(path),
+            next="check its path and permissions",
+        ) from error

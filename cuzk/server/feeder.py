@@ -1,0 +1,157 @@
+"""Hands jobs from the book to the engine: the most urgent first, and no more than keep its devices busy.
+
+What the engine has not been given waits as bytes, on the disk where there is a journal, and is read again
+when its turn comes: a thousand jobs of 50 MB take no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from cuzk.engine.jobs import Job, JobResult, Status
+from cuzk.errors import BusyError
+from cuzk.server.book import Book, Entry
+from cuzk.server.log import Log
+from cuzk.server.outcome import NO_TIME, Outcome
+from cuzk.server.readers import Readers
+from cuzk.server.seam import ProofRequest, Prover
+
+_LOG = Log("cuzk_core.scheduler")
+_BUSY_S = 1.0  # without news, the engine is asked again after so long
+_MS = 1000
+
+
+class Feeder:
+    """Listens to the book, and puts into it how jobs ended.
+
+    owns   threads in which `Prover.submit` may wait for parameters: of one kind behind those of another
+    ends   with `close`; what was handed over goes on
+    """
+
+    def __init__(self, book: Book, prover: Prover, readers: Readers) -> None:
+        self._book, self._prover, self._readers = book, prover, readers
+        self._loop = asyncio.get_running_loop()
+        self._threads = ThreadPoolExecutor(thread_name_prefix="cuzk submit")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fed: set[Entry] = set()  # handed over, or about to be
+        self._waiting: set[Entry] = set()
+        self._is_busy = self._is_closed = False
+        self.ahead = jobs_ahead(prover)
+        book.on_accepted.append(self._accepted)
+        book.on_ended.append(self._ended)
+        book.on_urgent.append(self._urgent)
+
+    def close(self) -> None:
+        """Hand over nothing more."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that nobody has begun."""
+        begun = {job.job_id for job in self._prover.status().jobs if job.status is not Status.WAITING}
+        return sum(entry.id not in begun for entry in self._book.under_way)
+
+    def position(self, entry: Entry) -> int:
+        """How many jobs come before it; 0 once it is handed over."""
+        if entry not in self._waiting:
+            return 0
+        return sum(other.order < entry.order for other in self._waiting)
+
+    def _accepted(self, entry: Entry) -> None:
+        _LOG.info(
+            "job enqueued",
+            job_id=entry.id,
+            proof_kind=entry.kind.name,
+            priority=entry.priority.name.lower(),
+            queue_position=len(self._waiting),
+        )
+        self._waiting.add(entry)
+        self._pump()
+        if entry in self._waiting:
+            entry.source = None  # its bytes stay
+
+    def _urgent(self, entry: Entry) -> None:
+        job = entry.job
+        if job is not None:
+            self._prover.urge(job, entry.priority)
+        self._pump()
+
+    def _ended(self, entry: Entry) -> None:
+        self._waiting.discard(entry)
+        self._fed.discard(entry)
+        self._is_busy = False
+        self._pump()
+
+    def _pump(self) -> None:
+        while self._waiting and not self._is_busy and not self._is_closed:
+            entry = min(self._waiting, key=lambda one: one.order)
+            if sum(other.priority >= entry.priority for other in self._fed) >= self.ahead:
+                return
+            self._waiting.remove(entry)
+            self._fed.add(entry)
+            task = self._loop.create_task(self._feed(entry))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _feed(self, entry: Entry) -> None:
+        try:
+            request = entry.source or await self._readers.read(entry.payload)
+            entry.source = None
+            job = await self._loop.run_in_executor(self._threads, self._submit, request, entry)
+        except BusyError:
+            self._put_back(entry)
+            return
+        except Exception as error:
+            self._book.end(entry, self._outcome(entry, Status.FAILED, error=error))
+            return
+        _LOG.info("job dequeued for proving", job_id=entry.id, proof_kind=entry.kind.name)
+        if entry.outcome is not None:  # cancelled meanwhile
+            job.cancel()
+            return
+        entry.job = job
+        job.then(lambda result: self._loop.call_soon_threadsafe(self._proved, entry, result))
+
+    def _submit(self, request: ProofRequest, entry: Entry) -> Job:
+        return self._prover.submit(replace(request, priority=entry.priority), entry.id)
+
+    def _put_back(self, entry: Entry) -> None:
+        """The engine has no room for its inputs: when a job has ended, or after a while, there may be."""
+        self._fed.discard(entry)
+        if entry.outcome is None:
+            self._waiting.add(entry)
+            self._is_busy = bool(self._fed)
+            self._loop.call_later(_BUSY_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._is_busy = False
+        self._pump()
+
+    def _proved(self, entry: Entry, result: JobResult) -> None:
+        outcome = self._outcome(entry, result.status, result=result, error=result.error)
+        self._book.end(entry, outcome)
+
+    def _outcome(
+        self, entry: Entry, status: Status, *, result: JobResult | None = None, error: Exception | None = None
+    ) -> Outcome:
+        """With the time before the engine had it as waiting."""
+        took = NO_TIME if result is None else result.timings
+        total_ms = max(round((self._book.now() - entry.accepted_at) * _MS), took.total_ms)
+        queue_ms = total_ms - took.total_ms + took.queue_ms
+        return Outcome(
+            status=status,
+            proof=b"" if result is None or result.proof is None else result.proof,
+            error=error,
+            timings=replace(took, total_ms=total_ms, queue_ms=queue_ms),
+        )
+
+
+def jobs_ahead(prover: Prover) -> int:
+    """Jobs of one partition that the engine can have in hand at once; of larger ones fewer are."""
+    settings, devices = prover.settings, len(prover.status().devices)
+    on_devices = devices * (settings.gpu_workers_per_device + settings.synthesis_lookahead)
+    return on_devices + settings.partition_workers

@@ -1,0 +1,61 @@
+"""Requests read in processes beside this one: the event loop and the engine's threads need Python's lock."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from cuzk.errors import InputError
+from cuzk.server.payload import Payload
+from cuzk.server.seam import ProofRequest
+
+#: Reads the bytes of a ProveRequest. Raises InputError.
+Read = Callable[[bytes], ProofRequest]
+
+
+class Readers:
+    """Reads payloads, some at a time. `close` it.
+
+    read       a function of a module, which a process can import
+    processes  0: in threads of this one
+    """
+
+    def __init__(self, read: Read, *, processes: int = 2) -> None:
+        self._read, self._processes = read, processes
+        self._pool: Executor = self._new_pool()
+
+    async def read(self, payload: Payload) -> ProofRequest:
+        """Raises InputError, also for an input that ends the process which reads it."""
+        for _ in range(2):  # another input may have been what ended the process
+            pool = self._pool
+            try:
+                return await asyncio.get_running_loop().run_in_executor(pool, _read, self._read, payload)
+            except BrokenProcessPool:
+                if self._pool is pool:
+                    pool.shutdown(wait=False)
+                    self._pool = self._new_pool()
+        raise InputError(
+            "the process that read this input died of it", next="look for it in the kernel's log"
+        )
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _new_pool(self) -> Executor:
+        if not self._processes:
+            return ThreadPoolExecutor(thread_name_prefix="cuzk read")
+        context = multiprocessing.get_context("spawn")  # a fork would inherit locks of other threads
+        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_leave_signals)
+
+
+def _read(read: Read, payload: Payload) -> ProofRequest:
+    return read(payload.data())
+
+
+def _leave_signals() -> None:
+    """Ctrl-C in a terminal reaches every process of ours; the first one decides what it means."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,220 @@
+"""The contract's methods, one function each: translate, ask the book or the prover, translate back.
+
+A proof that fails is an answer, not an error of the call. Errors of gRPC say: the input is at fault
+(INVALID_ARGUMENT, with the place), the kind is not proven here (UNIMPLEMENTED), the daemon is ending
+(UNAVAILABLE), it cannot hold the request (RESOURCE_EXHAUSTED).
+
+Submit and Prove take their one message as a stream of one, which is the same on the wire: a request of 200 MB
+stays at the client until it is its turn to be received.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NoReturn
+
+import grpc
+
+from cuzk.errors import CuzkError, InputError
+from cuzk.server import proving_pb2 as pb
+from cuzk.server.book import Book, Entry, HandedBack
+from cuzk.server.feeder import Feeder
+from cuzk.server.intake import as_prove_request
+from cuzk.server.log import Log
+from cuzk.server.messages import code_of, late_message, result_message, status_message, text_of
+from cuzk.server.payload import Payload
+from cuzk.server.readers import Readers
+from cuzk.server.seam import Prover
+
+SERVICE = "cuzk.v1.ProvingEngine"
+#: Of what a call may bring or take: what Curio's client allows.
+MESSAGE_BYTES = 256 << 20
+#: Metadata of Submit and Prove: how many jobs came first, and whether the job survives a restart.
+POSITION_KEY, DURABLE_KEY = "cuzk-queue-position", "cuzk-durable"
+
+_LOG = Log("cuzk_server.service")
+_RECEIVING = 8  # requests received at once: of the largest size they take 2 GiB
+_RECEIVE_S = 120.0  # after which a client that sends no request is given up
+_MS = 1000
+
+
+class Service:
+    """Answers calls while `is_open`; then Submit and Prove answer UNAVAILABLE.
+
+    store    where the bytes of a request are put; raises no OSError: without room they stay in memory
+    metrics  the text for GetMetrics
+    """
+
+    def __init__(
+        self,
+        *,
+        book: Book,
+        feeder: Feeder,
+        readers: Readers,
+        prover: Prover,
+        store: Callable[[bytes], Awaitable[Payload]],
+        metrics: Callable[[], str],
+    ) -> None:
+        self._book, self._feeder, self._readers, self._prover = book, feeder, readers, prover
+        self._store, self._metrics = store, metrics
+        self._receiving = asyncio.Semaphore(_RECEIVING)
+        self.is_open = True
+
+    # ---- proofs ----
+
+    async def submit(self, stream: AsyncIterator[bytes], context: Any) -> pb.SubmitProofResponse:
+        entry, position = await self._accepted(stream, context, "SubmitProof", as_prove_request)
+        entry.is_kept = True
+        return pb.SubmitProofResponse(job_id=entry.id, queue_position=position)
+
+    async def prove(self, stream: AsyncIterator[bytes], context: Any) -> pb.ProveResponse:
+        entry, _ = await self._accepted(stream, context, "Prove", lambda raw: raw)
+        await self._book.wait(entry)
+        error = None if entry.outcome is None else entry.outcome.error
+        if isinstance(error, InputError | HandedBack):
+            await _abort(context, error)
+        return pb.ProveResponse(result=result_message(entry))
+
+    async def wait(self, request: pb.AwaitProofRequest, context: Any) -> pb.AwaitProofResponse:
+        _LOG.info("AwaitProof", job_id=request.job_id)
+        entry = self._book.find(request.job_id)
+        if entry is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"job not found: {request.job_id}")
+            raise AssertionError("abort raises")
+        timeout_s = request.timeout_ms / _MS if request.timeout_ms else None
+        if await self._book.wait(entry, timeout_s) is None:
+            return late_message(entry, self._feeder.position(entry))
+        if entry.outcome is not None and isinstance(entry.outcome.error, HandedBack):
+            await _abort(context, entry.outcome.error)
+        return result_message(entry)
+
+    async def cancel(self, request: pb.CancelProofRequest, context: Any) -> pb.CancelProofResponse:
+        entry = self._book.find(request.job_id)
+        was_running = entry is not None and self._book.cancel(entry, "the job was cancelled")
+        _LOG.info("CancelProof", job_id=request.job_id, was_running=was_running)
+        return pb.CancelProofResponse(was_running=was_running)
+
+    async def _accepted(
+        self,
+        stream: AsyncIterator[bytes],
+        context: Any,
+        name: str,
+        as_prove: Callable[[bytes], bytes],
+    ) -> tuple[Entry, int]:
+        """The job of the request, read and checked, and how many jobs were waiting before it came."""
+        payload = await self._stored(stream, context, as_prove)
+        try:
+            request = await self._readers.read(payload)
+        except CuzkError as error:
+            self._book.rejected += 1
+            payload.discard()
+            _LOG.warn(f"{name} refused", error=error)
+            await _abort(context, error)
+        except BaseException:
+            payload.discard()
+            raise
+        number = request.kind.number
+        _LOG.info(name, request_id=request.request_id, proof_kind=number, input_size=payload.size)
+        if request.note:
+            _LOG.warn("the request is odd", request_id=request.request_id, note=request.note)
+        if not self.is_open:
+            payload.discard()
+            await _abort_closing(context)
+        position = self._feeder.waiting
+        entry = self._book.accept(request, payload)
+        if entry.payload is not payload:
+            payload.discard()
+        durable = "yes" if entry.payload.path is not None else "no"
+        await context.send_initial_metadata(((POSITION_KEY, str(position)), (DURABLE_KEY, durable)))
+        return entry, position
+
+    async def _stored(
+        self, stream: AsyncIterator[bytes], context: Any, as_prove: Callable[[bytes], bytes]
+    ) -> Payload:
+        if not self.is_open:
+            await _abort_closing(context)
+        async with self._receiving:
+            try:
+                raw = await asyncio.wait_for(anext(stream), _RECEIVE_S)
+            except StopAsyncIteration:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call brought no message")
+            except (TimeoutError, asyncio.TimeoutError):
+                await context.abort(grpc.StatusCode.ABORTED, f"no request came within {_RECEIVE_S:.0f} s")
+            return await self._store(as_prove(raw))
+
+    # ---- the daemon ----
+
+    async def status(self, request: pb.GetStatusRequest, context: Any) -> pb.GetStatusResponse:
+        return status_message(self._prover.status(), self._book)
+
+    async def metrics(self, request: pb.GetMetricsRequest, context: Any) -> pb.GetMetricsResponse:
+        return pb.GetMetricsResponse(prometheus_text=self._metrics())
+
+    async def preload(self, request: pb.PreloadSrsRequest, context: Any) -> pb.PreloadSrsResponse:
+        _LOG.info("PreloadSRS", circuit_id=request.circuit_id)
+        begin = time.monotonic()
+        was_new = await self._in_thread(self._prover.preload, request.circuit_id, context)
+        took_ms = round((time.monotonic() - begin) * _MS) if was_new else 0
+        return pb.PreloadSrsResponse(already_loaded=not was_new, load_time_ms=took_ms)
+
+    async def evict(self, request: pb.EvictSrsRequest, context: Any) -> pb.EvictSrsResponse:
+        _LOG.info("EvictSRS", circuit_id=request.circuit_id)
+        before = _bytes_of(self._prover, request.circuit_id)
+        was_loaded = await self._in_thread(self._prover.evict, request.circuit_id, context)
+        freed = max(0, before - _bytes_of(self._prover, request.circuit_id)) if was_loaded else 0
+        return pb.EvictSrsResponse(was_loaded=was_loaded, freed_bytes=freed)
+
+    async def _in_thread(self, call: Callable[[str], bool], circuit: str, context: Any) -> bool:
+        try:
+            return await asyncio.to_thread(call, circuit)
+        except CuzkError as error:
+            await _abort(context, error)
+
+    def handlers(self) -> Any:
+        """For `grpc.aio.Server.add_generic_rpc_handlers`."""
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "SubmitProof": _stream_of_one(self.submit),
+                "AwaitProof": _unary(self.wait, pb.AwaitProofRequest),
+                "Prove": _stream_of_one(self.prove),
+                "CancelProof": _unary(self.cancel, pb.CancelProofRequest),
+                "GetStatus": _unary(self.status, pb.GetStatusRequest),
+                "GetMetrics": _unary(self.metrics, pb.GetMetricsRequest),
+                "PreloadSRS": _unary(self.preload, pb.PreloadSrsRequest),
+                "EvictSRS": _unary(self.evict, pb.EvictSrsRequest),
+            },
+        )
+
+
+def _unary(method: Any, request: Any) -> Any:
+    return grpc.unary_unary_rpc_method_handler(
+        method, request_deserializer=request.FromString, response_serializer=_serialized
+    )
+
+
+def _stream_of_one(method: Any) -> Any:
+    return grpc.stream_unary_rpc_method_handler(method, response_serializer=_serialized)
+
+
+def _serialized(message: Any) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data
+
+
+def _bytes_of(prover: Prover, circuit: str) -> int:
+    """What the parameters of a circuit take now."""
+    loaded = status_message(prover.status(), Book()).loaded_srs
+    return sum(one.size_bytes for one in loaded if one.circuit_id == circuit)
+
+
+async def _abort(context: Any, error: CuzkError) -> NoReturn:
+    await context.abort(code_of(error), text_of(error))
+    raise AssertionError("abort raises")
+
+
+async def _abort_closing(context: Any) -> NoReturn:
+    await context.abort(grpc.StatusCode.UNAVAILABLE, "the daemon is shutting down; send it again later")
+    raise AssertionError("abort raises")

@@ -1,0 +1,46 @@
+"""The daemon as a process of its own, on a prover that needs nothing: `python -m tests.server.fake_daemon`.
+
+It is the real one in everything but what it proves: see `fakes` for requests that it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from cuzk.errors import CuzkError
+from cuzk.server import log
+from cuzk.server.address import parse_address
+from cuzk.server.daemon import Daemon, DaemonSettings
+from cuzk.timeline.record import Timeline
+from tests.server.fakes import MIB, FakeProver, read_fake
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listen", default="127.0.0.1:0")
+    parser.add_argument("--preload", action="append", default=[])
+    parser.add_argument("--opening-s", type=float, default=0.0)
+    parser.add_argument("--drain-s", type=float, default=10.0)
+    parser.add_argument("--readers", type=int, default=1)
+    parser.add_argument("--host-mib", type=int, default=1024)
+    given = parser.parse_args()
+    log.set_up("info")
+    settings = DaemonSettings(
+        listen=parse_address(given.listen),
+        preload=given.preload,
+        drain_s=given.drain_s,
+        readers=given.readers,
+    )
+    prover = FakeProver(
+        opening_s=given.opening_s, host_bytes=given.host_mib * MIB, recorder=Timeline(sys.stderr.buffer)
+    )
+    try:
+        asyncio.run(Daemon(settings, prover, read_fake).run())
+    except CuzkError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""A prover that proves by naming what it was given, on the engine's own threads: no kernel, no parameters.
+
+The fake proof of a request is that of `tests.engine.fakes` for the digest of the request; it has as many
+partitions as `registered_proof` says, at least one. Each partition takes `sector_number` milliseconds to
+prepare. `vanilla_proof` that begins with BAD is at fault, and one that begins with DEADLY ends its reader.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+from cuzk.engine.events import Subscription
+from cuzk.engine.jobs import Job, Priority
+from cuzk.engine.pipeline import DevicePlace, Pipeline
+from cuzk.engine.recorder import Recorder
+from cuzk.engine.settings import Settings
+from cuzk.engine.status import EngineStatus
+from cuzk.errors import InputError, UsageError
+from cuzk.server import proving_pb2 as pb
+from cuzk.server.intake import digest_of, read_with
+from cuzk.server.kinds import KINDS, circuit_id
+from cuzk.server.seam import ProofRequest
+from tests.engine.fakes import FakeSetup, FakeWork, fake_proof
+
+BAD, DEADLY = b"bad", b"deadly"
+MIB = 1 << 20
+
+
+def read_fake(data: bytes) -> ProofRequest:
+    return read_with(dict.fromkeys(KINDS.values(), _source), data)
+
+
+def _source(submit: pb.SubmitProofRequest) -> tuple[FakeWork, str]:
+    given = submit.vanilla_proof or b"".join(submit.vanilla_proofs)
+    if given.startswith(DEADLY):
+        os._exit(1)
+    if given.startswith(BAD):
+        raise InputError("it is bad", where="partition 3, challenge 7", next="send another")
+    wait_s = submit.sector_number / 1000
+    work = FakeWork(
+        digest_of(submit),
+        tuple(range(max(1, submit.registered_proof))),
+        kind=KINDS[submit.proof_kind].name,
+        input_bytes=len(given),
+    )
+    return _Slow(work, wait_s), ""
+
+
+class _Slow:
+    """Work and how long its partitions take; without functions, so that it crosses processes."""
+
+    def __init__(self, work: FakeWork, wait_s: float) -> None:
+        self.fields = (work.digest, work.partitions, work.kind, work.input_bytes)
+        self.wait_s = wait_s
+
+    def work(self, setup: FakeSetup) -> FakeWork:
+        digest, partitions, kind, input_bytes = self.fields
+        return FakeWork(
+            digest, partitions, setup, kind, input_bytes, preparing=lambda _: time.sleep(self.wait_s)
+        )
+
+
+def proof_of(submit: pb.SubmitProofRequest) -> bytes:
+    """What a request must be answered with."""
+    digest = digest_of(submit)
+    return b"".join(fake_proof(digest, k) for k in range(max(1, submit.registered_proof)))
+
+
+class FakeProver:
+    """Of `cuzk.server.seam`. `setup` can be given fates; `opening_s` is what loading parameters takes."""
+
+    def __init__(
+        self,
+        devices: Sequence[str] = ("cuda:0",),
+        *,
+        host_bytes: int = 1024 * MIB,
+        settings: Settings | None = None,
+        recorder: Recorder | None = None,
+        opening_s: float = 0.0,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.setup = FakeSetup("porep-2KiB", device_bytes=MIB, host_bytes=MIB)
+        self.opening_s = opening_s
+        self._pipeline = Pipeline(
+            [DevicePlace(name=name, memory_bytes=16 * MIB) for name in devices],
+            host_bytes=host_bytes,
+            settings=self.settings,
+            recorder=recorder,
+        )
+
+    def submit(self, request: ProofRequest, job_id: str) -> Job:
+        work = request.source.work(self.setup)
+        return self._pipeline.submit(work, request_id=job_id, priority=request.priority)
+
+    def urge(self, job: Job, priority: Priority) -> None:
+        self._pipeline.urge(job, priority)
+
+    def preload(self, circuit: str) -> bool:
+        self._require(circuit)
+        time.sleep(self.opening_s)
+        return self._pipeline.preload(self.setup)
+
+    def evict(self, circuit: str) -> bool:
+        self._require(circuit)
+        return self._pipeline.evict(self.setup.name)
+
+    def _require(self, circuit: str) -> None:
+        if circuit != circuit_id(self.setup.name):
+            raise UsageError(f"unknown circuit ID: {circuit}")
+
+    def status(self) -> EngineStatus:
+        return self._pipeline.status()
+
+    def events(self, *, limit: int = 1000) -> Subscription:
+        return self._pipeline.events(limit=limit)
+
+    def close(self, *, drain: bool = True, timeout_s: float | None = None) -> bool:
+        return self._pipeline.close(drain=drain, timeout_s=timeout_s)

@@ -1,0 +1,138 @@
+"""The contract's methods, called as clients call them, on a prover that needs no kernels."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from cuzk.server import proving_pb2 as pb
+from cuzk.server.daemon import Daemon
+from cuzk.server.service import SERVICE
+from tests.server.fakes import FakeProver, proof_of
+from tests.server.hall import SOON_S, Caller, porep, refused, running
+
+COMPLETED, CANCELLED = pb.AwaitProofResponse.COMPLETED, pb.AwaitProofResponse.CANCELLED
+Scenario = Callable[[Daemon, Caller], Awaitable[None]]
+
+
+def played(folder: Path, scenario: Scenario, prover: FakeProver | None = None, **settings: object) -> None:
+    async def play() -> None:
+        async with running(prover, folder=folder, **settings) as (daemon, caller):
+            await asyncio.wait_for(scenario(daemon, caller), SOON_S)
+
+    asyncio.run(play())
+
+
+def test_a_proof_comes_back_with_its_times(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep("porep-1000-7", registered_proof=10, sector_number=5)
+        result = (await caller.prove(submit)).result
+        assert (result.status, result.job_id) == (COMPLETED, "porep-1000-7")
+        assert result.proof == proof_of(submit)
+        assert result.synthesis_ms >= 5 * 10 and result.total_ms >= result.queue_wait_ms
+        assert result.error_message == ""
+
+    played(tmp_path, scenario)
+
+
+def test_equal_names_with_other_inputs_are_other_jobs(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submits = [porep("wdpost-1-0", b"sectors %d" % k, sector_number=10) for k in range(8)]
+        answers = await asyncio.gather(*map(caller.prove, submits))
+        for submit, answer in zip(submits, answers, strict=True):
+            assert answer.result.proof == proof_of(submit)
+        assert len({answer.result.job_id for answer in answers}) == 8
+
+    played(tmp_path, scenario)
+
+
+def test_what_is_submitted_can_be_waited_for_and_its_result_is_kept(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep("a")
+        job_id = (await caller.call("SubmitProof", submit)).job_id
+        for _ in range(2):
+            result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id=job_id))
+            assert (result.status, result.proof) == (COMPLETED, proof_of(submit))
+        code, text = await refused(caller.call("AwaitProof", pb.AwaitProofRequest(job_id="none")))
+        assert (code, text) == (grpc.StatusCode.NOT_FOUND, "job not found: none")
+
+    played(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "says"),
+    [
+        (pb.ProveRequest(), "INVALID_ARGUMENT", "missing submit field"),
+        (pb.ProveRequest(submit=porep(data=b"bad")), "INVALID_ARGUMENT", "partition 3, challenge 7"),
+        (
+            pb.ProveRequest(submit=pb.SubmitProofRequest(request_id="a")),
+            "INVALID_ARGUMENT",
+            "invalid proof_kind: 0",
+        ),
+        (
+            pb.ProveRequest(submit=pb.SubmitProofRequest(proof_kind=77)),
+            "INVALID_ARGUMENT",
+            "invalid proof_kind: 77",
+        ),
+    ],
+    ids=["no submit", "bad input", "no kind", "unknown kind"],
+)
+def test_bad_requests_are_refused_with_the_place_before_they_queue(
+    request_: pb.ProveRequest, code: str, says: str, tmp_path: Path
+) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        got, text = await refused(caller.call("Prove", request_))
+        assert got.name == code and says in text
+        assert list(daemon.book.under_way) == [] and daemon.book.rejected == 1
+
+    played(tmp_path, scenario)
+
+
+def test_health_is_serving_and_reflection_names_the_service(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        health = health_pb2_grpc.HealthStub(caller.channel)
+        for name in ("", SERVICE):
+            answer = await health.Check(health_pb2.HealthCheckRequest(service=name))
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+    played(tmp_path, scenario)
+
+
+def test_status_counts_jobs_not_workers(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=300))) for k in range(12)]
+        while len(list(daemon.book.under_way)) < 12:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        status = await caller.call("GetStatus")
+        [queue] = status.queues
+        assert queue.proof_kind == "porep-c2" and queue.pending + queue.in_progress == 12
+        assert 0 < queue.in_progress <= 4
+        assert [gpu.ordinal for gpu in status.gpus] == [0]
+        await asyncio.gather(*calls)
+        status = await caller.call("GetStatus")
+        assert (len(status.queues), status.total_proofs_completed) == (0, 12)
+        [loaded] = status.loaded_srs
+        assert (loaded.circuit_id, loaded.ref_count) == ("porep-2k", 0) and loaded.size_bytes > 0
+
+    played(tmp_path, scenario)
+
+
+def test_parameters_are_loaded_and_given_back_on_request(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        ask = pb.PreloadSrsRequest(circuit_id="porep-2k")
+        assert not (await caller.call("PreloadSRS", ask)).already_loaded
+        assert (await caller.call("PreloadSRS", ask)).already_loaded
+        gone = await caller.call("EvictSRS", pb.EvictSrsRequest(circuit_id="porep-2k"))
+        assert gone.was_loaded and gone.freed_bytes > 0
+        again = await caller.call("EvictSRS", pb.EvictSrsRequest(circuit_id="porep-2k"))
+        assert not again.was_loaded and again.freed_bytes == 0
+        code, text = await refused(caller.call("PreloadSRS", pb.PreloadSrsRequest(circuit_id="x")))
+        assert code is grpc.StatusCode.INVALID_ARGUMENT and "unknown circuit ID: x" in text
+
+    played(tmp_path, scenario)
