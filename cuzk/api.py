@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuzk.errors import InputError, ProofError, ResourceError
-from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, stage
+from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, one_at_a_time, stage
 from cuzk.garbage import without_garbage_collection
 from cuzk.groth16.files import replace_atomically
 from cuzk.groth16.locate import find_parameters, find_verifying_key
@@ -81,6 +81,7 @@ def prove(
     threads: int | None = None,
     partitions: Sequence[int] | None = None,
     insecure_rs: tuple[int, int] | None = None,
+    check: bool = False,
     on_event: OnEvent = ignore,
 ) -> ProveResult:
     """Prove the sector of a Commit 1 output, all its partitions or some, and verify the proof.
@@ -91,11 +92,12 @@ def prove(
     device       auto, cpu, cpu:ifma, cpu:scalar, cuda:N, a PCI id or a UUID; auto is a GPU if there is one
     vram_limit   bytes of a GPU's memory that may be taken, if not all that is free
     insecure_rs  fixes r and s of every proof: for tests, it breaks zero knowledge
+    check        also evaluate every row of the circuit: if one does not hold, the error names it
     Raises InputError, ParameterError, ResourceError, DeviceError, UsageError; ProofError if a proof fails its
     check.
     """
     clock = _Clock(on_event)
-    on_event = clock.hear
+    on_event = one_at_a_time(clock.hear)  # points are loaded by a thread of their own
     on_the_cpu = vram_limit is None and _is_the_cpu(device)
     if not on_the_cpu:  # what cannot be had is told at once
         from cuzk.kernels.device.choose import choose, require_gpu_for_limit
@@ -124,6 +126,7 @@ def prove(
         vram_limit=vram_limit,
         threads=threads,
         insecure_rs=insecure_rs,
+        check=check,
         memory=memory,
         on_event=on_event,
     )
@@ -217,7 +220,7 @@ class _Clock:
     """Passes events on and adds up what the stages took."""
 
     _SYNTHESIS = ("witness", "rows", "circuit")
-    _PARAMETERS = ("parameters", "digest", "points on the curve", "points in the subgroup")
+    _PARAMETERS = ("parameters", "digest", "load points", "points on the curve", "points in the subgroup")
     _DEVICE = ("transforms", "sum h", "sum l", "sum a", "sum b_g1", "sum b_g2")
 
     def __init__(self, on_event: OnEvent) -> None:

@@ -165,7 +165,7 @@ def _prove_one(
     with watch.whole("partition"):
         with stage(watch.hear, "check"):
             check_partition(c1, c1.partitions[k], target.host)
-        return prove_partition(target, c1, k, circuit, parameters, None, watch.hear)
+        return prove_partition(target, c1, k, circuit, parameters, None, False, watch.hear)
 
 
 def _verify_all(key: VerifyingKey, c1: C1, proofs: list[Proof]) -> None:

@@ -94,6 +94,7 @@ def circuit() -> None:
 @click.option("--partition", "partitions", multiple=True, type=click.IntRange(min=0), metavar="K",
               help="Prove this partition only; may be repeated.")  # fmt: skip
 @click.option("--explain", is_flag=True, help="Show how a proof would be computed; prove nothing.")
+@click.option("--check", is_flag=True, help="Also evaluate every row: if one does not hold, it is named.")
 @click.option(
     "--insecure-rs",
     type=Integers("R", "S"),
@@ -112,6 +113,7 @@ def prove(
     threads: int | None,
     partitions: tuple[int, ...],
     explain: bool,
+    check: bool,
     insecure_rs: tuple[int, int] | None,
 ) -> None:
     """Prove the sector described by C1 and verify the proof."""
@@ -136,6 +138,7 @@ def prove(
             threads=threads,
             partitions=partitions or None,
             insecure_rs=insecure_rs,
+            check=check,
             on_event=on_event,
         )
     if out is not None:

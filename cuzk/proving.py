@@ -30,6 +30,7 @@ def prove_partitions(
     vram_limit: int | None,
     threads: int | None,
     insecure_rs: tuple[int, int] | None,
+    check: bool,
     memory: ProofMemory | None,
     on_event: OnEvent,
 ) -> list[Proof]:
@@ -55,7 +56,7 @@ def prove_partitions(
     with kept_target(choice, parameters, vram_limit, memory) as target:
         target.require_memory()
         compile_ahead(choice, parameters, on_event)
-        target.prepare()
+        target.prepare(on_event)
         target.opened(circuit)
         first_use.check(target, on_event)
         return [
@@ -66,6 +67,7 @@ def prove_partitions(
                 circuit,
                 parameters,
                 insecure_rs,
+                check,
                 on_event if len(chosen) == 1 else prefixed(on_event, f"partition {k}: "),
             )
             for k in chosen
@@ -79,6 +81,7 @@ def prove_partition(
     circuit: Circuit,
     parameters: Parameters,
     insecure_rs: tuple[int, int] | None,
+    check: bool,
     on_event: OnEvent,
 ) -> Proof:
     """The verified proof of partition k, which has been checked, on a target that is opened."""
@@ -91,6 +94,7 @@ def prove_partition(
         assignment,
         Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1]),
         public_inputs=public_inputs(c1.statement, k),
+        check=check,
         on_event=on_event,
         where=f"{c1.origin}, partition {k}",
     )

@@ -83,12 +83,12 @@ class SectorSetups(ABC):
         }
 
         def open_target(device: str) -> Target:
-            target = new_target(device, needs[device])
+            target, on_event = new_target(device, needs[device]), prefixed(self._on_event, f"{device}: ")
             try:
-                target.prepare()
+                target.prepare(on_event)
                 target.opened(circuit)
                 target.loaded()
-                checked(target, prefixed(self._on_event, f"{device}: "))
+                checked(target, on_event)
             except BaseException:
                 target.close()
                 raise

@@ -6,6 +6,7 @@ lists  of field elements in their 32-byte little-endian encodings
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha256
 
 import numpy as np
@@ -20,11 +21,20 @@ from cuzk.kernels.serialize import COUNT_BYTES, TERM_BYTES, serialize_rows
 def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:
     """Of all rows; with `strands`, of the first so many strands only, without the rows of the inputs."""
     digest = sha256()
+    for rows in serialized_rows(circuit, circuit.strands[-1 if strands is None else strands]):
+        digest.update(rows.data)
+    if strands is None:
+        digest.update(input_rows(circuit.num_inputs))
+    return digest.hexdigest()
+
+
+def serialized_rows(circuit: Circuit, instances: int) -> Iterator[NDArray[np.uint8]]:
+    """The rows of each of the first so many instances, as bytes; each takes the place of the one before."""
     table = circuit.instances.table
     coefficients = [from_integers(template.values).view(np.uint8) for template in circuit.templates]
     longest = max(TERM_BYTES * len(t.slots) + COUNT_BYTES * len(t.ends) for t in circuit.templates)
     out = np.empty(longest, dtype=np.uint8)
-    for i in range(circuit.strands[-1 if strands is None else strands]):
+    for i in range(instances):
         number = table["template"][i]
         template = circuit.templates[number]
         size = serialize_rows(
@@ -36,10 +46,7 @@ def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:
             circuit.num_inputs,
             out,
         )
-        digest.update(out[:size].data)
-    if strands is None:
-        digest.update(input_rows(circuit.num_inputs))
-    return digest.hexdigest()
+        yield out[:size]
 
 
 def variables_of(circuit: Circuit, i: int) -> NDArray[np.int64]:

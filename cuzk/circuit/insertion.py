@@ -1,7 +1,7 @@
-"""Insertion of a running node among its siblings at a position given by bits, as rows.
+"""Insertion of a running node among its siblings at a position given by bits, and selection, as rows.
 
 pick(s; x; y) is "x if s else y": one variable and one row. Fixed sequences of picks, not a generic
-multiplexer. Source: storage-proofs-core, gadgets/insertion.rs.
+multiplexer. Sources: storage-proofs-core, gadgets/insertion.rs; storage-proofs-update, gadgets.rs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,14 @@ def insert(builder: CircuitBuilder, node: int, siblings: Sequence[int], position
     with builder.section("insertion"):
         children = builder.instance(template, bits=position, numbers=[node, *siblings])
     return [int(child) for child in children]
+
+
+def select(builder: CircuitBuilder, candidates: Sequence[int], position: Bits) -> int:
+    """A new variable with the value of the candidate at `position` (bits, lowest first)."""
+    assert len(candidates) == 1 << len(position), (len(candidates), len(position))
+    with builder.section("selection"):
+        (chosen,) = builder.instance(select_template(len(position)), bits=position, numbers=candidates)
+    return int(chosen)
 
 
 class StepTracer:
@@ -94,3 +102,15 @@ def insert_8(step: StepTracer, nodes: list[int], bits: list[int]) -> list[int]:
         pick(s2, pick(s1, pick(s0, h, a), g), g),
         pick(s2, pick(both, a, h), h),
     ]
+
+
+@lru_cache(maxsize=8)
+def select_template(bits: int) -> Template:
+    tracer = Tracer(bits=bits, numbers=1 << bits)
+    step, left = StepTracer(tracer), list(tracer.numbers)
+    for bit in reversed(tracer.bits):
+        half = len(left) // 2
+        left = [step.pick(bit, high, low) for low, high in zip(left[:half], left[half:], strict=True)]
+    return tracer.template(
+        f"selection {1 << bits}", Witness(STEPS, np.array(step.steps, dtype=np.uint32)), outputs=left
+    )

@@ -1,16 +1,17 @@
-"""Inclusion of a leaf in a tree, as rows: index bits and siblings are free, level by level from the leaf.
+"""Inclusion of a leaf in a tree, as rows, level by level from the leaf; the computed root is equated.
 
-The node index goes out as an input, the computed root is equated with a given variable. Sources:
-storage-proofs-core, gadgets/por.rs; filecoin-hashers, sha256.rs.
+Index bits and siblings are free, and the node index goes out as an input; or all of them are there already,
+and there is no input. Sources: storage-proofs-core, gadgets/por.rs; filecoin-hashers, sha256.rs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 import numpy as np
 
-from cuzk.circuit.builder import CircuitBuilder
+from cuzk.circuit.builder import Bits, CircuitBuilder
 from cuzk.circuit.insertion import insert
 from cuzk.circuit.numbers import (
     equate,
@@ -40,6 +41,32 @@ def merkle_path(builder: CircuitBuilder, leaf: int, root: int, arities: Sequence
         pack_into_input(builder, np.concatenate(index))
     with builder.section("root"):
         equate(builder, node, root)
+
+
+def merkle_path_of(
+    builder: CircuitBuilder,
+    leaf: int,
+    root: int,
+    arities: Sequence[int],
+    hash_: Hash,
+    *,
+    index: Bits,
+    siblings: Sequence[int],
+) -> None:
+    """The same over existing variables: bits of the index, lowest first, and siblings of all levels."""
+    node, bits, others = leaf, iter(index), iter(siblings)
+    for level, arity in enumerate(arities):
+        with builder.section(f"level {level}"):
+            position = np.array([*islice(bits, arity.bit_length() - 1)])
+            node = hash_(builder, insert(builder, node, [*islice(others, arity - 1)], position))
+    assert not [*bits, *others]
+    with builder.section("root"):
+        equate(builder, node, root)
+
+
+def siblings_of(arities: Sequence[int]) -> int:
+    """How many siblings a path has."""
+    return sum(arity - 1 for arity in arities)
 
 
 def sha256_node(builder: CircuitBuilder, children: Sequence[int]) -> int:

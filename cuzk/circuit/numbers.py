@@ -14,7 +14,8 @@ import numpy as np
 from cuzk.circuit.builder import FALSE_BIT, Bits, CircuitBuilder
 from cuzk.circuit.r1cs import LC, ONE, Template, Tracer, Witness
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.witness import ADD, COPY, FREE, NOTHING, PACK, TO_BITS
+from cuzk.kernels.sha256 import PATTERN_BITS
+from cuzk.kernels.witness import COPY, FREE, NOTHING, PACK, PRODUCTS, TO_BITS
 
 PACKED_BITS = FR.bits - 1
 """Bits that always fit an Fr."""
@@ -100,6 +101,19 @@ def pack_template(count: int) -> Template:
     return tracer.template("pack", witness(PACK), [number])
 
 
+def unpack(builder: CircuitBuilder, number: int, count: int) -> Bits:
+    """The lowest `count` bits of a variable that has no others, lowest first: the reverse of `pack`."""
+    return builder.instance(unpack_template(count), numbers=[number])
+
+
+@lru_cache(maxsize=64)
+def unpack_template(count: int) -> Template:
+    tracer = Tracer(numbers=1)
+    bits = traced_bits(tracer, count)
+    tracer.enforce(weighted(bits), {ONE: 1}, {tracer.numbers[0]: 1})
+    return tracer.template("unpack", witness(TO_BITS), bits)
+
+
 def pack_into_input(builder: CircuitBuilder, bits: Bits) -> None:
     """A new input with the value of up to 254 bits, lowest first."""
     assert len(bits) <= PACKED_BITS, len(bits)
@@ -149,6 +163,31 @@ def add(builder: CircuitBuilder, a: int, b: int) -> int:
 def add_template() -> Template:
     tracer = Tracer(numbers=2)
     a, b = tracer.numbers
-    total = tracer.alloc()
-    tracer.enforce({a: 1, b: 1}, {ONE: 1}, {total: 1})
-    return tracer.template("sum", witness(ADD), [total])
+    return products_template("sum", tracer, [traced_product(tracer, {a: 1, b: 1}, {ONE: 1})])
+
+
+def multiply(builder: CircuitBuilder, a: int, b: int) -> int:
+    """A new variable with the value a * b."""
+    (number,) = builder.instance(multiply_template(), numbers=[a, b]).tolist()
+    return int(number)
+
+
+@lru_cache(maxsize=1)
+def multiply_template() -> Template:
+    tracer = Tracer(numbers=2)
+    a, b = tracer.numbers
+    return products_template("product", tracer, [traced_product(tracer, {a: 1}, {b: 1})])
+
+
+def traced_product(tracer: Tracer, a: LC, b: LC) -> int:
+    """A new variable with the value a * b: the only row that a template of PRODUCTS consists of."""
+    out = tracer.alloc()
+    tracer.enforce(a, b, {out: 1})
+    return out
+
+
+def products_template(name: str, tracer: Tracer, outputs: list[int]) -> Template:
+    """The template of a tracer that has seen `traced_product` only."""
+    template = tracer.template(name, witness(PRODUCTS), outputs)
+    assert template.rows == template.aux and template.first_own_slot + template.aux <= PATTERN_BITS, name
+    return template

@@ -82,8 +82,10 @@ def row_program(
     number_slots = np.zeros(template.first_own_slot + template.aux, dtype=np.bool_)
     number_slots[1 + template.external_bits : template.first_own_slot] = True
     number_slots[template.first_own_slot :] = ~template.aux_is_bit
-    codes_of_bit = [signed_powers(value) or [pool.code(value)] for value in template.values]
-    codes_of_number = [unit(value) or [pool.code(value)] for value in template.values]
+    codes_of_bit, codes_of_number = (
+        [simple(value) or [pool.code(value)] if value else [] for value in template.values]
+        for simple in (signed_powers, unit)
+    )
     table, offsets, counts = ragged(codes_of_bit + codes_of_number)
     which = template.coefficients + np.where(number_slots[template.slots], len(template.values), 0)
     repeat = counts[which]

@@ -131,8 +131,7 @@ class SectionPlan:
         if self.slice_points is None:
             return points_bytes(self.form, self.points)
         at_once = min(self.slice_points, self.points)
-        # Bits; and for a moment the numbers of the full scalars' points.
-        beside = _SCALAR_BYTES * at_once if self.selected is None else at_once + 4 * self.full
+        beside = _SCALAR_BYTES * at_once if self.selected is None else at_once
         return points_bytes(self.form, 2 * at_once) + beside + decoder_bytes(self.form, at_once)
 
     @property

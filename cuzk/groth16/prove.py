@@ -63,6 +63,7 @@ def prove(
     randomizers: Randomizers,
     *,
     public_inputs: Vector,
+    check: bool = False,
     on_event: OnEvent = ignore,
     where: str = "partition 0",
 ) -> Proof:
@@ -71,8 +72,14 @@ def prove(
     target         of the same parameters
     assignment     of `target.assign`
     public_inputs  (n, 4) without ONE, from the statement, not the assignment: what a verifier will use
-    Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned.
+    check          also evaluate every row's equation, before the sums
+    Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned. With
+    `check` the error names the first row that does not hold, if there is one.
     """
+    target.loaded()
+    if check:
+        with stage(on_event, "check of the rows"):
+            _require_satisfied(target.unsatisfied_row(circuit, assignment), where)
     ends = begin_proof(target, parameters, circuit, assignment, on_event=on_event)
     with stage(on_event, "verify"):
         proof = assemble(parameters, ends(), randomizers)
@@ -84,6 +91,16 @@ def prove(
                 "--check`; if both are good, this is a fault of cuzk: please report it",
             )
     return proof
+
+
+def _require_satisfied(unsatisfied: tuple[int, str] | None, where: str) -> None:
+    if unsatisfied is not None:
+        row, gadget = unsatisfied
+        raise ProofError(
+            "a row of the circuit does not hold, and no proof was made",
+            where=f"{where}, row {row:,}: {gadget}",
+            next="check C1 with `cuzk sector inspect`: if it is good, this is a fault of cuzk; report it",
+        )
 
 
 def begin_proof(

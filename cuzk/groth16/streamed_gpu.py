@@ -89,7 +89,7 @@ class StreamedBits(Keeper):
     ) -> None:
         super().__init__()
         assert plan.selected is not None
-        self._device, self._plan = device, plan
+        self._device, self._plan, self._workspace = device, plan, workspace
         self._scalars: SectionScalars | None = None
         try:
             self.passing = self.keep(PassingPoints(device, source, plan))
@@ -127,7 +127,7 @@ class StreamedBits(Keeper):
             for first, count in self.passing.slices():
                 low, high = (int(place) for place in np.searchsorted(index, [first, first + count]))
                 part = index[low:high] - np.uint32(first)
-                gather_into(self._device, self.passing.points, part, chosen, low)
+                gather_into(self._device, self.passing.points, part, chosen, low, self._workspace)
         except BaseException:
             chosen.close()
             raise

@@ -9,6 +9,8 @@ Twins      `circuit.witness`, `query` and `circuit.rows` on the CPU
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -162,16 +164,22 @@ class DeviceSynthesis:
             shared_bytes=slots, stream=self.stream,
         )  # fmt: skip
 
-    def unsatisfied_row(self) -> tuple[int, str] | None:
-        """The first row whose a * b is not c, and its name; None if all are satisfied."""
+    def unsatisfied_row(self, vectors: Sequence[DeviceArray] | None = None) -> tuple[int, str] | None:
+        """The first row whose a * b is not c, and its name; None if all are satisfied.
+
+        vectors  three for A z, B z and C z, (num_constraints or more, 4) uint64; without them they are
+                 allocated meanwhile
+        """
         device, count = self.device, self.circuit.num_constraints
-        with device.allocate((3 * count, 4), np.uint64) as memory, device.allocate(1, np.uint32) as found:
-            sides = [memory.rows(side * count, (side + 1) * count) for side in (A, B, C)]
-            for side, vector in zip((A, B, C), sides, strict=True):
+        with ExitStack() as held:
+            if vectors is None:
+                vectors = [held.enter_context(device.allocate((count, 4), np.uint64)) for _ in range(3)]
+            for side, vector in zip((A, B, C), vectors, strict=True):
                 self.rows(side, vector)
+            found = held.enter_context(device.allocate(1, np.uint32))
             device.clear(found, stream=self.stream)
             threads = template_rows_gpu.THREADS
-            self._run(find_unsatisfied, count, threads, *map(_as_words, sides), count, found)
+            self._run(find_unsatisfied, count, threads, *map(_as_words, vectors), count, found)
             left = int(device.download(found, stream=self.stream)[0])
         return (count - left, self.circuit.name_of_row(count - left)) if left else None
 

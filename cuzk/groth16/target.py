@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import FreeValues
 from cuzk.errors import ParameterError
-from cuzk.events import OnEvent, Progress
+from cuzk.events import OnEvent, Progress, ignore
 from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.verifying_key import NEXT
@@ -74,8 +74,8 @@ class Target(Protocol):
     def require_memory(self) -> None:
         """Raises ResourceError, with the plan, when the host has too little memory."""
 
-    def prepare(self) -> None:
-        """Begin what needs no witness; returns at once."""
+    def prepare(self, on_event: OnEvent = ignore) -> None:
+        """Begin what needs no witness; returns at once. A thread of its own tells how points are loaded."""
 
     def opened(self, circuit: Circuit) -> None:
         """Wait until it is certain that the device can be had and has the memory of a proof; else raise."""
@@ -88,6 +88,9 @@ class Target(Protocol):
 
     def rows(self, circuit: Circuit, assignment: Any) -> Any:
         """The values of A and B in all rows, for `quotient`."""
+
+    def unsatisfied_row(self, circuit: Circuit, assignment: Any) -> tuple[int, str] | None:
+        """The first row whose a * b is not c, and its gadget, with C evaluated; None if all are satisfied."""
 
     def quotient(self, rows: Any) -> Any:
         """The coefficients of (A*B - C) / (X^m - 1), C = A*B row by row, for `sum_of_h`; uses up the rows."""

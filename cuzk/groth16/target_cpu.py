@@ -12,9 +12,9 @@ import numpy as np
 from py_arkworks_bls12381 import G1Point, G2Point
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.rows import evaluate_rows
+from cuzk.circuit.rows import A, B, C, evaluate_rows, evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, assign
-from cuzk.events import OnEvent, Progress
+from cuzk.events import OnEvent, Progress, ignore
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters import ParameterFile, SectionName
@@ -50,7 +50,7 @@ class CpuTarget:
     def require_memory(self) -> None:
         MemoryPlan.of(self.host, self._counts).require(available_memory())
 
-    def prepare(self) -> None:
+    def prepare(self, on_event: OnEvent = ignore) -> None:
         self._memory.touch_ahead()
 
     def opened(self, circuit: Circuit) -> None:
@@ -67,6 +67,14 @@ class CpuTarget:
         (a,) = self._memory.vector.take((m, 4))
         b, *self._scratch = self._memory.arena.take((m, 4), (m, 4), (m, 4))
         return evaluate_rows(self.host, circuit, assignment, out=(a, b))
+
+    def unsatisfied_row(self, circuit: Circuit, assignment: Assignment) -> tuple[int, str] | None:
+        """In the memory of the transforms, which come later."""
+        m = self._counts.h + 1
+        sides = [*self._memory.vector.take((m, 4)), *self._memory.arena.take((m, 4), (m, 4))]
+        for side, out in zip((A, B, C), sides, strict=True):
+            evaluate_side(self.host, circuit, assignment, side, out=out)
+        return unsatisfied_row(self.host, circuit, *sides)
 
     def quotient(self, rows: tuple[Vector, Vector]) -> Vector:
         return quotient(self.host, *rows, scratch=self._scratch)

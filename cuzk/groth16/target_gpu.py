@@ -20,7 +20,7 @@ import numpy as np
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import A, B
 from cuzk.circuit.witness import FreeValues
-from cuzk.events import OnEvent, Progress, stage
+from cuzk.events import OnEvent, Progress, ignore, stage
 from cuzk.groth16.card_clock import CardClock
 from cuzk.groth16.card_plan import CardFacts, CardPlan, SectionPlan
 from cuzk.groth16.full_scalars_gpu import FullScalars
@@ -68,7 +68,7 @@ class MostlyBits(Keeper):
         self._form = plan.form
         self._selected = self.keep(over_bits(device, points, workspace))
         self._full_scalars = self.keep(
-            FullScalars(device, plan, workspace, lambda index: gathered(device, points, index))
+            FullScalars(device, plan, workspace, lambda index: gathered(device, points, index, workspace))
         )
         self._full: GpuMsm | None = None  # of the proof that has begun
 
@@ -166,9 +166,10 @@ class GpuTarget:
         if self._loader is None:  # later it is there
             MemoryPlan.beside_a_gpu(self._counts).require(available_memory())
 
-    def prepare(self) -> None:
+    def prepare(self, on_event: OnEvent = ignore) -> None:
         """Open the card in a thread; it loads the points as soon as `opened` has made the plan."""
         if self._loader is None:
+            self._on_event = on_event
             self._loader = threading.Thread(target=self._open_and_load, name="cuzk loader")
             self._loader.start()
 
@@ -214,10 +215,14 @@ class GpuTarget:
         device, m = self._device, self._counts.h + 1
         self._transforms = NttPlan(device, self._counts.domain_log2)
         self._held: dict[SectionName, GpuPoints] = {}
-        for section, _ in SECTIONS:
-            if plan.of_section(section).slice_points is None:
+        resident = [one for one in SECTIONS if plan.of_section(one[0]).slice_points is None]
+        total, done = sum(nbytes * self._counts.of(section) for section, nbytes in resident), 0
+        with stage(self._on_event, "load points", total=total, unit="bytes") as progress:
+            for section, nbytes in resident:
                 order = digits_of(self._transforms) if section == "h" else NATURAL_ORDER
                 self._held[section] = on_card(self._points, device, section, order)
+                done += nbytes * self._counts.of(section)
+                progress(done, total)
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
     def loaded(self) -> None:
@@ -260,6 +265,11 @@ class GpuTarget:
                 assignment.rows(side, vector)
         assignment.synchronise()
         return self._vectors
+
+    def unsatisfied_row(self, circuit: Circuit, assignment: DeviceSynthesis) -> tuple[int, str] | None:
+        """In the memory of the rows and of the sums, which come later."""
+        workspace, (m, _) = self._ready_sums().workspace, self._vectors[0].shape
+        return assignment.unsatisfied_row([*self._vectors, workspace.carve((m, 4), np.uint64)])
 
     def quotient(self, rows: list[DeviceArray]) -> DeviceArray:
         """The coefficients in reversed digits; the last row, of degree m - 1, is 0 and has no point."""

@@ -15,7 +15,7 @@ Read in this order:
     team                                 code that one CPU thread or all threads of a GPU's block run
     instances, witness, template_rows    a circuit's tables, the values of its variables, its rows
     sha256, poseidon_witness, steps,
-    packing, serialize                   what `witness` runs for each gadget; rows as bytes
+    packing, products, serialize         what `witness` runs for each gadget; rows as bytes
 
 and for a GPU, importable where numba-cuda is:
 

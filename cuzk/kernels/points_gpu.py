@@ -191,24 +191,38 @@ def decode_to_gpu(
     return points
 
 
-def gathered(device: CudaDevice, points: GpuPoints, index: np.ndarray[Any, Any]) -> GpuPoints:
-    """The points of these numbers, one after another; index (k,) uint32."""
+def gathered(
+    device: CudaDevice, points: GpuPoints, index: np.ndarray[Any, Any], scratch: DeviceArray
+) -> GpuPoints:
+    """The points of these numbers, one after another; index (k,) uint32, scratch as in `gather_into`."""
     chosen = GpuPoints(device, points.form, len(index))
-    gather_into(device, points, index, chosen, 0)
+    try:
+        gather_into(device, points, index, chosen, 0, scratch)
+    except BaseException:
+        chosen.close()
+        raise
     return chosen
 
 
 def gather_into(
-    device: CudaDevice, points: GpuPoints, index: np.ndarray[Any, Any], chosen: GpuPoints, first: int
+    device: CudaDevice,
+    points: GpuPoints,
+    index: np.ndarray[Any, Any],
+    chosen: GpuPoints,
+    first: int,
+    scratch: DeviceArray,
 ) -> None:
-    """Rows first, first + 1, ... of `chosen` := the points of these numbers."""
+    """Rows first, first + 1, ... of `chosen` := the points of these numbers.
+
+    scratch  at least 4 bytes a number, which what was submitted before may still use
+    """
     count = len(index)
     if not count:
         return
     x, y = (axis.rows(first, first + count) for axis in (chosen.x, chosen.y))
-    with device.upload(index) as numbers:
-        device.launch(
-            gather_kernel(points.form), -(-count // THREADS), THREADS,
-            points.x, points.y, numbers, count, x, y,
-        )  # fmt: skip
-        device.stream.synchronise()
+    numbers = device.upload(index, into=scratch.carve(count, np.uint32))
+    device.launch(
+        gather_kernel(points.form), -(-count // THREADS), THREADS,
+        points.x, points.y, numbers, count, x, y,
+    )  # fmt: skip
+    device.stream.synchronise()

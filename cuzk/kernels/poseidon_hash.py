@@ -49,11 +49,14 @@ class Tables(NamedTuple):
     domain_tag: U64
 
 
-def hash_many(device: CpuDevice, preimages: U64) -> U64:
-    """Digests of preimages of one arity (2, 4, 8 or 11): (n, arity, 4) to (n, 4), uint64, canonical Fr."""
+def hash_many(device: CpuDevice, preimages: U64, *, domain_tag: int | None = None) -> U64:
+    """Digests of preimages of one arity (2, 4, 8 or 11): (n, arity, 4) to (n, 4), uint64, canonical Fr.
+
+    Without a domain tag: that of Merkle trees.
+    """
     count, arity, _ = preimages.shape
     form, lanes = device.fr, device.lanes
-    tables = _tables(arity, form)
+    tables = _tables(arity, form, domain_tag)
     padded = -(-count // lanes) * lanes
     columns = np.zeros((arity, padded, 4), dtype=np.uint64)
     columns[:, :count] = preimages.transpose(1, 0, 2)
@@ -69,7 +72,7 @@ def hash_many(device: CpuDevice, preimages: U64) -> U64:
 
 
 @cache
-def _tables(arity: int, form: FieldForm) -> Tables:
+def _tables(arity: int, form: FieldForm, domain_tag: int | None) -> Tables:
     table = constants(arity)
 
     def mont(values: Iterable[int]) -> U64:
@@ -81,7 +84,7 @@ def _tables(arity: int, form: FieldForm) -> Tables:
         pre_sparse=mont(chain(*table.pre_sparse)),
         sparse_w=mont(chain(*(w for w, _ in table.sparse))),
         sparse_v=mont(chain(*(v for _, v in table.sparse))),
-        domain_tag=mont([table.domain_tag]),
+        domain_tag=mont([table.domain_tag if domain_tag is None else domain_tag]),
     )
 
 

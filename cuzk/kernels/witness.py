@@ -12,23 +12,28 @@ from cuzk.kernels.jit import jit
 from cuzk.kernels.packing import fill_bits, pack_bits
 from cuzk.kernels.poseidon import LARGEST_WIDTH
 from cuzk.kernels.poseidon_witness import fill_poseidon
+from cuzk.kernels.products import fill_products
 from cuzk.kernels.sha256 import PATTERN_BITS, TRACE_WORDS, W_WORDS, fill_sha256_block
 from cuzk.kernels.steps import fill_steps
 from cuzk.kernels.team import member
+from cuzk.kernels.template_rows import DIGITS
 
-FREE, NOTHING, COPY, ADD, TO_BITS, PACK, STEPS, POSEIDON, SHA256_BLOCK = range(9)
+FREE, NOTHING, COPY, PRODUCTS, TO_BITS, PACK, STEPS, POSEIDON, SHA256_BLOCK = range(9)
 """What a template's variables follow from. FREE: given from outside. NOTHING: it has none. COPY: its first
-external number is an input and becomes the second. PACK: the number is its own, or else an external input."""
+external number is an input and becomes the second. PRODUCTS: of the sides of their rows. PACK: the number is
+its own, or else an external input."""
 
 
 class Scratch(NamedTuple):
-    """What a team works in: for `sha256` the bits given, words and trace; for Poseidon two states."""
+    """What a team works in: for `sha256` the bits given, words and trace; for Poseidon two states; for
+    `products` the digits of a sum, and `given` for the bits of up to PATTERN_BITS slots."""
 
     given: Any
     w: Any
     trace: Any
     state: Any
     product: Any
+    digits: Any
 
 
 @jit
@@ -59,12 +64,12 @@ def fill_instance(form, templates, instances, i, variables, scratch):
         has_own = template.first_own == 1 + template.external_bits
         row = instance.first_value if has_own else np.int64(places[at])
         pack_bits(bits, externals, bits_start, template.external_bits, variables.words, row)
-    elif member() == 0:
-        if kind == COPY:
-            store(form, values, places[at], load(form, values, places[at + 1]))
-        elif kind == ADD:
-            total = load(form, values, places[at]) + load(form, values, places[at + 1])
-            store(form, values, instance.first_value, total)
+    elif kind == PRODUCTS:
+        fill_products(
+            form, templates, template, instances, instance, variables, scratch.given, scratch.digits
+        )
+    elif kind == COPY and member() == 0:
+        store(form, values, places[at], load(form, values, places[at + 1]))
 
 
 @jit
@@ -76,6 +81,7 @@ def fill_instances(templates, instances, begin, end, variables):
         np.empty(TRACE_WORDS, dtype=np.uint64),
         np.empty((LARGEST_WIDTH, 4), dtype=np.uint64),
         np.empty((LARGEST_WIDTH, 4), dtype=np.uint64),
+        np.empty(DIGITS, dtype=np.int64),
     )
     for i in range(begin, end):
         fill_instance(FR, templates, instances, i, variables, scratch)

@@ -20,6 +20,7 @@ from cuzk.kernels.instances import Instances, Templates, Variables
 from cuzk.kernels.instances_gpu import TABLES
 from cuzk.kernels.poseidon import LARGEST_WIDTH
 from cuzk.kernels.sha256 import PATTERN_BITS, TRACE_WORDS, W_WORDS
+from cuzk.kernels.template_rows import DIGITS
 from cuzk.kernels.witness import Scratch, fill_instance
 
 THREADS = 128
@@ -44,6 +45,7 @@ def fill_wave(  # type: ignore[no-untyped-def]
         cuda.shared.array(TRACE_WORDS, types.uint64),
         cuda.shared.array((LARGEST_WIDTH, _NUMBER_WORDS), types.uint32, alignment=16),
         cuda.shared.array((LARGEST_WIDTH, _NUMBER_WORDS), types.uint32, alignment=16),
+        cuda.shared.array(DIGITS, types.int64),
     )
     i = np.int64(order[first + cuda.blockIdx.x])
     fill_instance(FR_GPU, templates, instances, i, Variables(bits, values, values), scratch)

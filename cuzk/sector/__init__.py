@@ -3,8 +3,8 @@
 In reading order: `shape` and `registered_proof` (what size and name decide), `inputs` (the dataclasses that
 leave this floor), `tree_form`, `c1_document`, `c1` and `c1_writer` (JSON to arrays and back), `bincode` (the
 same for pieces of other kinds), `chacha`, `graph`, `challenges`, `replica_id` and `public_inputs` (what a
-verifier computes for itself), `merkle`, `labels` and `check` (whether all of it fits together), `thue_morse`,
-`sparse_tree` and `synthesize` (sectors that nobody sealed).
+verifier computes for itself), `merkle`, `labels`, `path_check` and `check` (whether all of it fits together),
+`made_up`, `thue_morse`, `sparse_tree` and `synthesize` (sectors that nobody sealed).
 
 May import `kernels` and `errors`. Only `check` and `synthesize` need compiled code; nothing above this floor
 sees JSON.

@@ -17,28 +17,25 @@ The place named is the smallest that is surely wrong: a hash cannot tell which o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cuzk.errors import InputError
 from cuzk.kernels.modulus import FR
 from cuzk.sector.challenges import challenges
-from cuzk.sector.inputs import C1, COLUMN_NAMES, RUN_C1_AGAIN, Bytes, Counts, PartitionInput, Paths
+from cuzk.sector.inputs import C1, COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput
 from cuzk.sector.labels import label_of, label_parents
-from cuzk.sector.merkle import HashChildren, as_limbs, computed_roots, path_indices, sha256_children
+from cuzk.sector.merkle import as_limbs, sha256_children
+from cuzk.sector.path_check import OpenedTree, fail, first, poseidon, require_below_r
 from cuzk.sector.public_inputs import graph_of
 from cuzk.sector.replica_id import replica_id
-from cuzk.sector.shape import NODE_BYTES, SectorShape
+from cuzk.sector.shape import SectorShape
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
 
-Wrong = NDArray[np.bool_]
+Trees = tuple[OpenedTree, OpenedTree, OpenedTree]
+"""D, R_last and C."""
 
 OTHER_SECTOR = "use the registered proof, seed and ticket that the sector was sealed and proven with"
 
@@ -91,91 +88,59 @@ def check_partition(c1: C1, partition: PartitionInput, device: CpuDevice) -> Non
     """The checks of one partition's vanilla proofs; `check_statement` has passed."""
     where = f"{c1.origin}, partition {partition.index}"
     trees = _trees(c1.shape, partition, device)
-    _check_hashes(partition, trees, where)
+    for tree in trees:
+        tree.check_values(where)
+    _check_hashes(partition, where)
     _check_nodes(c1, partition, where)
     for tree in trees:
-        _check_paths(tree, where)
+        tree.check_paths(where)
     _check_roots(c1, partition, trees, device, where)
     _check_columns(partition, device, where)
     _check_labels(c1, partition, where)
     _check_encoding(partition, where)
 
 
-def _poseidon(device: CpuDevice, preimages: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    from cuzk.kernels.poseidon_hash import hash_many  # loads the compiler, which a statement does without
-
-    return hash_many(device, preimages)
-
-
 def _fail(what: str, where: str, next: str = RUN_C1_AGAIN) -> NoReturn:
-    raise InputError(what, where=where, next=next)
+    fail(what, where, next)
 
 
-def _first(wrong: Wrong) -> tuple[int, ...] | None:
-    """Index of the first true entry, or None."""
-    return tuple(int(i) for i in np.argwhere(wrong)[0]) if wrong.any() else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tree:
-    """A partition's paths in one tree; their leading axes are those of `nodes` and of `name`'s arguments."""
-
-    paths: Paths
-    nodes: Counts
-    arities: tuple[int, ...]
-    hash_children: HashChildren
-    name: Callable[..., str]
-
-
-def _trees(shape: SectorShape, partition: PartitionInput, device: CpuDevice) -> tuple[_Tree, _Tree, _Tree]:
-    """D, R_last and C."""
-    poseidon = partial(_poseidon, device)
+def _trees(shape: SectorShape, partition: PartitionInput, device: CpuDevice) -> Trees:
     return (
-        _Tree(
+        OpenedTree(
             paths=partition.d_paths,
             nodes=partition.challenges,
             arities=(2,) * shape.d_levels,
             hash_children=sha256_children,
             name=lambda challenge: f"challenge {challenge}, D path",
+            next=RUN_C1_AGAIN,
         ),
-        _Tree(
+        OpenedTree(
             paths=partition.r_paths,
             nodes=partition.challenges,
             arities=shape.path_arities,
-            hash_children=poseidon,
+            hash_children=poseidon(device),
             name=lambda challenge: f"challenge {challenge}, R path",
+            next=RUN_C1_AGAIN,
         ),
-        _Tree(
+        OpenedTree(
             paths=partition.c_paths,
             nodes=partition.column_nodes,
             arities=shape.path_arities,
-            hash_children=poseidon,
+            hash_children=poseidon(device),
             name=lambda challenge, column: f"challenge {challenge}, C path of {COLUMN_NAMES[column]}",
+            next=RUN_C1_AGAIN,
         ),
     )
 
 
-def _check_hashes(partition: PartitionInput, trees: tuple[_Tree, ...], where: str) -> None:
-    for hashes, place in _hashes(partition, trees):
-        if at := _first(_not_below_r(hashes)):
-            _fail("the hash is not below r", f"{where}, {place(*at)}")
-
-
-def _hashes(
-    partition: PartitionInput, trees: tuple[_Tree, ...]
-) -> Iterator[tuple[Bytes, Callable[..., str]]]:
-    """Every array of hashes, and what the places in it are called."""
-    for tree in trees:
-        levels = [level for level, arity in enumerate(tree.arities) for _ in range(arity - 1)]
-        yield tree.paths.roots, lambda *at, tree=tree: f"{tree.name(*at)}, root"
-        yield tree.paths.leaves, lambda *at, tree=tree: f"{tree.name(*at)}, leaf"
-        yield (
-            tree.paths.siblings,
-            lambda *at, tree=tree, levels=levels: f"{tree.name(*at[:-1])}, level {levels[at[-1]]}",
-        )
-    yield partition.columns, _row_place
-    yield partition.labelings.parents, _label_parent_place
-    yield partition.encodings.parents, lambda c, parent: f"challenge {c}, encoding, parent {parent}"
+def _check_hashes(partition: PartitionInput, where: str) -> None:
+    """Those outside trees."""
+    for hashes, place in (
+        (partition.columns, _row_place),
+        (partition.labelings.parents, _label_parent_place),
+        (partition.encodings.parents, lambda c, parent: f"challenge {c}, encoding, parent {parent}"),
+    ):
+        require_below_r(hashes, lambda *at, place=place: f"{where}, {place(*at)}", RUN_C1_AGAIN)
 
 
 def _row_place(challenge: int, column: int, layer: int) -> str:
@@ -186,77 +151,45 @@ def _label_parent_place(challenge: int, layer: int, parent: int) -> str:
     return f"challenge {challenge}, label of layer {layer + 1}, parent {parent}"
 
 
-def _not_below_r(hashes: Bytes) -> Wrong:
-    """(...) for (..., 32)."""
-    limbs = as_limbs(hashes)
-    at_least: Wrong = np.ones(limbs.shape[:-1], dtype=np.bool_)
-    for i, limb in enumerate(FR.limbs(FR.p, 4, 64)):  # from the lowest up: a higher limb overrules
-        at_least = (limbs[..., i] > limb) | ((limbs[..., i] == limb) & at_least)
-    return at_least
-
-
 def _check_nodes(c1: C1, partition: PartitionInput, where: str) -> None:
     """Challenges, parents, and the layers and nodes that labels say they have."""
     expected = np.array(challenges(c1.statement, partition.index))
-    if at := _first(partition.challenges != expected):
+    if at := first(partition.challenges != expected):
         what = (
             f"node {partition.challenges[at]} is opened, but replica_id and seed ask for node {expected[at]}"
         )
         _fail(what, f"{where}, challenge {at[0]}", OTHER_SECTOR)
     graph = graph_of(c1.registered_proof)
     columns = np.array([[node, *graph.parents(node)] for node in expected.tolist()])
-    if at := _first(partition.column_nodes != columns):
+    if at := first(partition.column_nodes != columns):
         what = f"node {partition.column_nodes[at]} is opened, but the graph has node {columns[at]}"
         _fail(what, f"{where}, challenge {at[0]}, column of {COLUMN_NAMES[at[1]]}", OTHER_SECTOR)
     layers = np.arange(1, c1.shape.layers + 1)
     labelings, encodings = partition.labelings, partition.encodings
-    if at := _first((labelings.layers != layers) | (labelings.nodes != expected[:, None])):
+    if at := first((labelings.layers != layers) | (labelings.nodes != expected[:, None])):
         what = f"the label says layer {labelings.layers[at]} of node {labelings.nodes[at]}"
         _fail(what, f"{where}, challenge {at[0]}, label of layer {at[1] + 1}")
-    if at := _first((encodings.layers != layers[-1]) | (encodings.nodes != expected)):
+    if at := first((encodings.layers != layers[-1]) | (encodings.nodes != expected)):
         what = f"the encoding says layer {encodings.layers[at]} of node {encodings.nodes[at]}"
         _fail(what, f"{where}, challenge {at[0]}, encoding")
 
 
-def _check_paths(tree: _Tree, where: str) -> None:
-    """Indices that spell the leaf, and hashes that lead to the root."""
-    expected = path_indices(tree.nodes, tree.arities)
-    if at := _first(tree.paths.indices != expected):
-        what = f"index {tree.paths.indices[at]} does not lead to node {tree.nodes[at[:-1]]}"
-        _fail(what, f"{where}, {tree.name(*at[:-1])}, level {at[-1]}")
-    axes, paths = tree.nodes.shape, tree.paths
-    roots = computed_roots(
-        paths.leaves.reshape(-1, NODE_BYTES),
-        paths.siblings.reshape(tree.nodes.size, -1, NODE_BYTES),
-        paths.indices.reshape(tree.nodes.size, -1),
-        tree.arities,
-        tree.hash_children,
-    )
-    differs = (roots != as_limbs(paths.roots).reshape(-1, 4)).any(axis=-1)
-    if at := _first(differs.reshape(axes)):
-        _fail("the path does not lead from its leaf to its root", f"{where}, {tree.name(*at)}")
-
-
-def _check_roots(
-    c1: C1, partition: PartitionInput, trees: tuple[_Tree, ...], device: CpuDevice, where: str
-) -> None:
+def _check_roots(c1: C1, partition: PartitionInput, trees: Trees, device: CpuDevice, where: str) -> None:
     """One comm_d, comm_r_last and comm_c, and comm_r made of the last two."""
     commitments = {"comm_d": c1.comm_d, "comm_r_last": partition.comm_r_last, "comm_c": partition.comm_c}
     for tree, (name, commitment) in zip(trees, commitments.items(), strict=True):
-        differs = (tree.paths.roots != np.frombuffer(commitment, dtype=np.uint8)).any(axis=-1)
-        if at := _first(differs):
-            told = "" if name == "comm_d" else " of challenge 0"
-            _fail(f"the path's root is not the {name}{told}", f"{where}, {tree.name(*at)}")
-    preimage = np.frombuffer(partition.comm_c + partition.comm_r_last, dtype="<u8").reshape(1, 2, 4)
-    if _poseidon(device, preimage).tobytes() != c1.comm_r:
+        named = name if name == "comm_d" else f"{name} of challenge 0"
+        tree.check_roots(np.frombuffer(commitment, dtype=np.uint8), named, where)
+    commitments_of_trees = np.frombuffer(partition.comm_c + partition.comm_r_last, dtype="<u8")
+    if poseidon(device)(commitments_of_trees.reshape(1, 2, 4)).tobytes() != c1.comm_r:
         _fail("comm_r is not the hash of comm_c and comm_r_last", where)
 
 
 def _check_columns(partition: PartitionInput, device: CpuDevice, where: str) -> None:
     rows = as_limbs(partition.columns)
-    hashes = _poseidon(device, rows.reshape(-1, *rows.shape[2:]))
+    hashes = poseidon(device)(rows.reshape(-1, *rows.shape[2:]))
     differs = (hashes != as_limbs(partition.c_paths.leaves).reshape(-1, 4)).any(axis=-1)
-    if at := _first(differs.reshape(rows.shape[:2])):
+    if at := first(differs.reshape(rows.shape[:2])):
         what = "the column does not hash to the leaf of its C path"
         _fail(what, f"{where}, challenge {at[0]}, column of {COLUMN_NAMES[at[1]]}")
 
@@ -267,7 +200,7 @@ def _check_labels(c1: C1, partition: PartitionInput, where: str) -> None:
     for layer in range(c1.shape.layers):
         columns, layers = label_parents(layer)
         differs = (parents[:, layer] != partition.columns[:, columns, layers]).any(axis=-1)
-        if at := _first(differs):
+        if at := first(differs):
             column, below = int(columns[at[1]]), int(layers[at[1]])
             what = f"the parent is not the label of {COLUMN_NAMES[column]} in layer {below + 1}"
             _fail(what, f"{where}, {_label_parent_place(at[0], layer, at[1])}")
@@ -280,7 +213,7 @@ def _check_labels(c1: C1, partition: PartitionInput, where: str) -> None:
 
 def _check_encoding(partition: PartitionInput, where: str) -> None:
     """Label of the last layer + data = replica, and the redundant preimage that came with it."""
-    if at := _first((partition.encodings.parents != partition.labelings.parents[:, -1]).any(axis=-1)):
+    if at := first((partition.encodings.parents != partition.labelings.parents[:, -1]).any(axis=-1)):
         what = "the parent is not the one of the last layer's label"
         _fail(what, f"{where}, challenge {at[0]}, encoding, parent {at[1]}")
     nodes = zip(partition.columns[:, 0, -1], partition.d_paths.leaves, partition.r_paths.leaves, strict=True)

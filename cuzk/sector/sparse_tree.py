@@ -19,11 +19,11 @@ MakeUp = Callable[[int, int], Limbs]
 
 
 class SparseTree:
-    """The tree over some leaves.
+    """The tree over some leaves; or several trees, leaf i of tree t being node t * size + i.
 
     nodes, leaves  (n,) ascending, and their values (n, 4)
     arities        an entry a level, leaf level first
-    root           (4,) uint64
+    roots          (trees, 4) uint64, of the trees that have leaves
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SparseTree:
             children[~known] = make_up(level, int(np.count_nonzero(~known)))
             self._levels.append((above, children))
             nodes, values = above, hash_children(children)
-        self.root = values[0]
+        self._trees, self.roots = nodes, values
 
     def paths(self, nodes: Counts) -> Paths:
         """The paths of leaves that were given; the leading axes are those of `nodes`."""
@@ -62,8 +62,9 @@ class SparseTree:
             family = children[np.searchsorted(above, position)]
             siblings.append(family[others].reshape(len(flat), arity - 1, NODE_BYTES // 8))
         leaves = self._leaves[np.searchsorted(self._nodes, flat)]
+        roots = self.roots[np.searchsorted(self._trees, position)]
         return Paths(
-            roots=_hashes(np.broadcast_to(self.root, leaves.shape), *axes),
+            roots=_hashes(roots, *axes),
             leaves=_hashes(leaves, *axes),
             siblings=_hashes(np.concatenate(siblings, axis=1), *axes, -1),
             indices=indices.reshape(*axes, -1),

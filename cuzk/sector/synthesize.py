@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from hashlib import shake_256
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from cuzk.sector.challenges import challenges
 from cuzk.sector.graph import Graph
 from cuzk.sector.inputs import C1, Bytes, Counts, Labelings, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
+from cuzk.sector.made_up import Maker
 from cuzk.sector.merkle import Limbs, as_limbs
 from cuzk.sector.public_inputs import graph_of
 from cuzk.sector.registered_proof import Feature, RegisteredProof
@@ -61,7 +61,7 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
     Raises UsageError when its challenges follow from comm_r and it is larger than 8 MiB.
     """
     _require_feasible(registered)
-    make = _Maker(f"cuzk {registered.name} {seed}")
+    make = Maker(f"cuzk {registered.name} {seed}")
     shape = registered.shape
     data = ThueMorse(make.nodes("data", 2), shape.d_levels)
     draft = Statement(
@@ -78,7 +78,7 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
         seed=make.nodes("seed", 1).tobytes(),
     )
     replica = _replica(draft, data, make, device, progress)
-    commitments = np.stack([replica.tree_c.root, replica.tree_r.root])
+    commitments = np.stack([replica.tree_c.roots[0], replica.tree_r.roots[0]])
     comm_r = hash_many(device, commitments[None]).tobytes()
     statement = replace(draft, comm_r=comm_r)
     return C1(
@@ -103,25 +103,6 @@ def _require_feasible(registered: RegisteredProof) -> None:
         where="--registered-proof",
         next=f"use {registered.size_key}_1, whose circuit and parameters are the same, or at most 8 MiB",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """Values that follow from a text: made up, but the same wherever and whenever."""
-
-    text: str
-
-    def nodes(self, what: str, *axes: int) -> Bytes:
-        """(*axes, 32) below 2^254."""
-        count = int(np.prod(axes))
-        drawn = bytearray(shake_256(f"{self.text} {what}".encode()).digest(count * NODE_BYTES))
-        nodes = np.frombuffer(drawn, dtype=np.uint8).reshape(*axes, NODE_BYTES)
-        nodes[..., -1] &= 0x3F
-        return nodes
-
-    def level(self, tree: str, level: int, count: int) -> Limbs:
-        """(count, 4): what a sparse tree asks for."""
-        return as_limbs(self.nodes(f"{tree} {level}", count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -187,7 +168,7 @@ def _as_read(value: Any) -> Any:
 
 
 def _replica(
-    draft: Statement, data: ThueMorse, make: _Maker, device: CpuDevice, progress: Progress
+    draft: Statement, data: ThueMorse, make: Maker, device: CpuDevice, progress: Progress
 ) -> _Replica:
     """Columns and trees of the nodes that a statement without its comm_r lets be opened."""
     graph, shape = graph_of(draft.registered_proof), draft.registered_proof.shape

@@ -14,17 +14,20 @@ import pytest
 
 from cuzk.circuit.builder import FALSE_BIT, TRUE_BIT, Circuit, CircuitBuilder
 from cuzk.circuit.digest import aux_digest, r1cs_digest
-from cuzk.circuit.insertion import insert, insertion_template
+from cuzk.circuit.empty_sector_update import digest_index_template, high_part_template, updates_hash
+from cuzk.circuit.insertion import insert, insertion_template, select
 from cuzk.circuit.merkle_path import Hash, merkle_path, sha256_node
 from cuzk.circuit.numbers import (
     add,
     free_bits,
     free_numbers,
     inputize,
+    multiply,
     pack,
     pack_into_input,
     reverse_bits_of_bytes,
     to_bits,
+    unpack,
 )
 from cuzk.circuit.poseidon import poseidon, poseidon_template
 from cuzk.circuit.r1cs import SIDES, Template
@@ -89,12 +92,16 @@ def test_poseidon_agrees_with_the_textbook_at_edges(arity: int) -> None:
 
 
 def test_poseidon_with_another_domain_tag_is_another_hash() -> None:
-    """The tag 2^40 of sector updates; the digest of (0, 1) is upstream's."""
+    """The tag 2^40 of sector updates; digests are upstream's."""
     builder = CircuitBuilder("tagged")
-    poseidon(builder, free_numbers(builder, 2), domain_tag=1 << 40)
+    updates_hash(builder, free_numbers(builder, 2))
     circuit, assignment = solve(builder, [0, 1])
     digest = variables(circuit, assignment)[-1].to_bytes(32, "little")
     assert digest.hex() == "587707bcc44ea7e5c7677339ea0b58e325fea03481c51fad4e92f0e7c4354a31"
+    assert (circuit.rows, circuit.num_aux) == (311, 313)
+    assert rows_digest(circuit) == "15fd56ce7d9d3d2c8756131b04b1c349d28b3e216508fb8db8317da74c4ef8fb"
+    expected = "38f983fc9f25c0fd6105694209ae646fbb7c2296e400b332f594dc2f4c499ea9"
+    assert aux_digest(circuit, assignment) == expected
 
 
 @pytest.mark.parametrize(
@@ -239,6 +246,71 @@ def test_insertion_puts_the_node_at_every_position(arity: int, rows: int) -> Non
         expected = [*siblings[:position], node, *siblings[position:]]
         assert [values[child] for child in children] == expected
         assert_satisfied(circuit, assignment)
+
+
+def test_selection_among_8_has_the_known_rows_and_variables() -> None:
+    builder = CircuitBuilder("selection")
+    candidates = free_numbers(builder, 8)
+    chosen = select(builder, candidates, free_bits(builder, 3))
+    circuit, assignment = solve(builder, range(100, 108), [1, 0, 1])
+    assert variables(circuit, assignment)[circuit.num_inputs + chosen] == 105
+    assert (circuit.rows, circuit.num_aux) == (10, 18)
+    assert rows_digest(circuit) == "b8d4146e3e701b709212abffe60dbcb4559e1acc5bf232e868ce1acb9399bc6a"
+    expected = "c640fcb0f4a8a7bb3b4f2423ce7f7c6792ed3c5e20a7fa9e0a024ed007052392"
+    assert aux_digest(circuit, assignment) == expected
+
+
+@pytest.mark.parametrize("bits", [1, 3, 7])
+def test_selection_gives_the_candidate_at_every_position(bits: int) -> None:
+    candidates = [*EDGES, *range(200, 200 + (1 << bits))][-(1 << bits) :]
+    for position in range(1 << bits):
+        builder = CircuitBuilder("selection")
+        chosen = select(builder, free_numbers(builder, 1 << bits), free_bits(builder, bits))
+        circuit, assignment = solve(builder, candidates, [position >> i & 1 for i in range(bits)])
+        assert variables(circuit, assignment)[circuit.num_inputs + chosen] == candidates[position]
+        assert_satisfied(circuit, assignment)
+
+
+@pytest.mark.parametrize("index", [0, 0xFFF, 0b100000000000, 0b011010111001])
+def test_the_high_part_is_as_wide_as_the_selected_choice(index: int) -> None:
+    choices = (7, 8, 9, 10, 11, 12)
+    for number, width in enumerate(choices):
+        builder = CircuitBuilder("high part")
+        index_bits, chosen = free_bits(builder, 12), free_bits(builder, len(choices))
+        (high,) = builder.instance(high_part_template(choices), bits=np.concatenate([index_bits, chosen]))
+        bits = [index >> i & 1 for i in range(12)] + [int(i == number) for i in range(len(choices))]
+        circuit, assignment = solve(builder, bits=bits)
+        assert variables(circuit, assignment)[circuit.num_inputs + high] == index >> (12 - width)
+        assert_satisfied(circuit, assignment)
+
+
+@pytest.mark.parametrize("a", EDGES)
+def test_products_and_sums_of_numbers_are_those_of_the_field(a: int) -> None:
+    for b in EDGES:
+        builder = CircuitBuilder("products")
+        given = free_numbers(builder, 2)
+        made = [multiply(builder, *given), add(builder, *given)]
+        (index,) = builder.instance(digest_index_template(10, 9), numbers=given[:1])
+        circuit, assignment = solve(builder, [a, b])
+        values = variables(circuit, assignment)[circuit.num_inputs :]
+        assert [values[number] for number in (*made, index)] == [
+            a * b % FR.p,
+            (a + b) % FR.p,
+            (10 * a + 9) % FR.p,
+        ]
+        assert_satisfied(circuit, assignment)
+
+
+def test_a_number_is_unpacked_into_the_bits_that_pack_to_it() -> None:
+    builder = CircuitBuilder("unpack")
+    (number,) = free_numbers(builder, 1)
+    bits = unpack(builder, number, 9)
+    packed, nothing = pack(builder, bits), pack(builder, bits[:0])
+    circuit, assignment = solve(builder, [0b101100101])
+    values = variables(circuit, assignment)[circuit.num_inputs :]
+    assert assignment.bits[bits].tolist() == [1, 0, 1, 0, 0, 1, 1, 0, 1]
+    assert (values[packed], values[nothing]) == (0b101100101, 0)
+    assert_satisfied(circuit, assignment)
 
 
 @pytest.mark.parametrize("value", EDGES)

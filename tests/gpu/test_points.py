@@ -154,7 +154,8 @@ def test_chosen_points_are_collected_in_the_order_of_their_numbers(
     decoded = decode_to_gpu(device, form, encoded(points))
     assert isinstance(decoded, GpuPoints)
     index = np.array([199, 0, 7, 7, 128], np.uint32)
-    chosen = gathered(device, decoded, index)
+    with device.allocate(len(index), np.uint32) as scratch:
+        chosen = gathered(device, decoded, index, scratch)
     assert coordinates(device, chosen) == [[mont_words(points[i][axis]) for i in index] for axis in range(2)]
     chosen.close()
     decoded.close()

@@ -28,6 +28,7 @@ from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.ntt import quotient
+from tests.circuit.plain import row_values, variables
 from tests.toy_circuit import TOY_PUBLIC_INPUT, toy_values
 
 #: Upstream's figures for the numbers 1 and 2 (bellperson 0.26, neptune).
@@ -132,6 +133,43 @@ def test_a_wrong_witness_gives_an_error_and_no_proof(
         prove_toy(device, toy, toy_params, wrong, Randomizers.fresh(), where="c1.json, partition 3")
     assert raised.value.where == "c1.json, partition 3"
     assert raised.value.next is not None and str(toy_params) in raised.value.next
+
+
+@pytest.mark.parametrize("place", [0, 1, 100, 312])
+def test_the_first_row_that_does_not_hold_is_named_when_it_is_asked_for(
+    place: int, device: CpuDevice, toy: Circuit, toy_params: Path, assignment: Assignment
+) -> None:
+    values = assignment.values.copy()
+    values[assignment.num_inputs + place, 0] ^= 1
+    wrong = replace(assignment, values=values)
+    a, b, c = (row_values(toy, variables(toy, wrong), side) for side in range(3))
+    row = next(k for k in range(len(a)) if a[k] * b[k] % FR.p != c[k])
+    parameters, events = open_parameters(toy_params), list[Event]()
+    with pytest.raises(ProofError, match="a row of the circuit does not hold") as raised:
+        prove(
+            CpuTarget(device, parameters),
+            parameters,
+            toy,
+            wrong,
+            Randomizers.fresh(),
+            public_inputs=PUBLIC_INPUTS,
+            check=True,
+            on_event=events.append,
+            where="c1.json, partition 3",
+        )
+    assert raised.value.where == f"c1.json, partition 3, row {row}: {toy.name_of_row(row)}"
+    assert {event.name for event in events} == {"check of the rows"}, "no sum was made"
+
+
+def test_rows_that_hold_change_nothing_when_they_are_checked(
+    device: CpuDevice, toy: Circuit, toy_params: Path, assignment: Assignment
+) -> None:
+    parameters = open_parameters(toy_params)
+    target = CpuTarget(device, parameters)
+    proof = prove(
+        target, parameters, toy, assignment, Randomizers(r=13, s=17), public_inputs=PUBLIC_INPUTS, check=True
+    )
+    assert proof.to_bytes().hex() == PROOF_R13_S17
 
 
 def test_a_good_witness_of_another_statement_gives_an_error_and_no_proof(

@@ -23,9 +23,10 @@ if find_spec("numba_cuda") is None:
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
+from cuzk.circuit.witness import assign
 from cuzk.engine.turn import Turn
-from cuzk.errors import ParameterError, ResourceError
-from cuzk.events import ignore
+from cuzk.errors import ParameterError, ProofError, ResourceError
+from cuzk.events import Event, StageAdvanced, StageDone, StageStarted, ignore
 from cuzk.groth16 import full_scalars_gpu, streamed_gpu, target_gpu
 from cuzk.groth16.card_plan import PHASES, CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
@@ -40,8 +41,8 @@ from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
-from cuzk.kernels.fr_vector import to_integers
-from cuzk.kernels.modulus import FQ
+from cuzk.kernels.fr_vector import from_integers, to_integers
+from cuzk.kernels.modulus import FQ, FR
 from cuzk.kernels.ntt import quotient
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
@@ -49,6 +50,7 @@ from cuzk.kernels.proof_kernels_gpu import proof_kernels
 from cuzk.kernels.selection_gpu import take_reversed
 from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
 from cuzk.porep_jobs import PorepSetup, Prepared
+from tests.circuit.plain import row_values
 from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.fake_cuda import FakeDriver, card
@@ -56,7 +58,6 @@ from tests.toy_circuit import toy_values
 
 P, RADIX = FQ.p, 1 << 384
 WORD_BYTES, COORDINATE = 4, 48
-_INDEX_BYTES = 1 << 12  # of points to be collected, for a moment
 
 
 def memory(address: int, count: int, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
@@ -275,6 +276,47 @@ def test_proofs_are_upstreams_whatever_the_order_of_the_coefficients(
     assert driver.held == {}
 
 
+def test_a_row_that_does_not_hold_is_named_and_no_sum_is_made(
+    driver: FakeDriver, toy: Circuit, toy_params: Path
+) -> None:
+    target, parameters = target_on(driver, toy_params), open_parameters(toy_params)
+    target.prepare()
+    target.opened(toy)
+    expected = to_integers(assign(target.host, toy, toy_values(1, 2)).values)
+    assignment = target.assign(toy, toy_values(1, 2))
+    last = toy.num_inputs + toy.num_aux - 1
+    spoilt = from_integers([expected[last] ^ 1])
+    target._device.upload(spoilt, into=assignment.values.rows(last, last + 1))
+    a, b, c = (row_values(toy, [*expected[:last], expected[last] ^ 1], side) for side in range(3))
+    row = next(k for k in range(len(a)) if a[k] * b[k] % FR.p != c[k])
+    with pytest.raises(ProofError, match=rf"row {row}: .* a row of the circuit does not hold"):
+        prove(
+            target, parameters, toy, assignment, Randomizers.fresh(), public_inputs=PUBLIC_INPUTS, check=True
+        )
+    memory = target._device.memory
+    assert memory.peak_bytes <= target._planned.result().bytes_in("proving")
+    target.close()
+    assert driver.held == {}
+
+
+def test_the_bytes_of_the_points_are_counted_while_they_are_loaded(
+    driver: FakeDriver, toy: Circuit, toy_params: Path
+) -> None:
+    target, events = target_on(driver, toy_params), list[Event]()
+    target.prepare(events.append)
+    target.opened(toy)
+    target.loaded()
+    counts = open_parameters(toy_params).counts
+    total = 96 * (counts.h + counts.l + counts.a + counts.b) + 192 * counts.b
+    started, *advanced, done = events
+    assert started == StageStarted(name="load points", total=total, unit="bytes")
+    assert isinstance(done, StageDone) and done.name == "load points"
+    counted = [event.done for event in advanced if isinstance(event, StageAdvanced)]
+    assert len(counted) == len(advanced) >= len(SECTIONS)
+    assert counted == sorted(counted) and counted[-1] == total
+    target.close()
+
+
 def test_a_bad_point_is_named_where_the_points_are_needed(
     driver: FakeDriver, toy: Circuit, toy_params: Path, tmp_path: Path
 ) -> None:
@@ -364,7 +406,7 @@ def test_a_card_holds_what_its_plan_says_when_points_only_pass(
     memory, plan = target._device.memory, target._planned.result()
     for _ in range(2):
         proven_idly(target, toy)
-    assert memory.peak_bytes <= plan.bytes_in("proving") < memory.peak_bytes + _INDEX_BYTES
+    assert memory.peak_bytes == plan.bytes_in("proving")
     target.close()
     assert idle_driver.held == {}
 

@@ -47,3 +47,18 @@ def test_every_number_of_preimages_is_hashed_in_order(count, lanes):
 
 def test_no_preimage_gives_no_digest():
     assert hash_many(CpuDevice(1), np.empty((0, 8, 4), dtype=np.uint64)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_domain_tag_makes_another_hash(lanes):
+    """The tag 2^40 of sector updates: known answers of storage-proofs-update."""
+    known = {
+        (0, 1): "587707bcc44ea7e5c7677339ea0b58e325fea03481c51fad4e92f0e7c4354a31",
+        (1, 2): "3c2fe9b59c5f0de453bbb6db5c84af5448c7d4c1fbf41830ab05dbaf9b872c70",
+    }
+    preimages = [[*pair] for pair in known]
+    digests = hash_many(CpuDevice(1, lanes), rows(preimages), domain_tag=1 << 40)
+    assert [digest.tobytes().hex() for digest in digests] == [*known.values()]
+    textbook = [hash_textbook(preimage, domain_tag=1 << 40) for preimage in preimages]
+    assert ints(digests) == textbook
+    assert ints(hash_many(CpuDevice(1, lanes), rows(preimages))) != textbook

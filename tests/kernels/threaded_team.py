@@ -117,6 +117,7 @@ def filled_by_teams(circuit: Circuit, values: FreeValues, size: int) -> Assignme
             np.full(TRACE_WORDS, 7, np.uint64),
             np.full((LARGEST_WIDTH, 4), 7, np.uint64),
             np.full((LARGEST_WIDTH, 4), 7, np.uint64),
+            np.full(DIGITS, 7, np.int64),
         )
 
         def fill(_: int, i: int = i, scratch: Scratch = scratch) -> None:

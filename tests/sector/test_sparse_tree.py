@@ -28,7 +28,7 @@ def sparse_tree(leaves, arities):
 def test_a_tree_of_all_leaves_is_the_ordinary_one(arities):
     leaves = {node: 3**100 + node for node in range(np.prod(arities))}
     tree, plain = sparse_tree(leaves, arities), Tree(leaves, arities, poseidon_all)
-    assert tree.root.tobytes() == encode(plain.root)
+    assert tree.roots.tobytes() == encode(plain.root)
     paths = tree.paths(np.arange(len(leaves)))
     for node in leaves:
         elements = plain.elements(node)
@@ -59,7 +59,20 @@ def test_paths_lead_to_one_root_and_agree_wherever_they_meet(opened):
             for i, value in enumerate(family):
                 assert seen.setdefault((level, position - index + i), value) == value
             (running,), position = poseidon_all([family]), position // arity
-        assert encode(running) == tree.root.tobytes() == bytes(paths[row].roots)
+        assert encode(running) == tree.roots.tobytes() == bytes(paths[row].roots)
+
+
+def test_trees_side_by_side_are_those_of_their_own_leaves():
+    arities, size = (8, 2), 16
+    own = [{node: 7**80 + 100 * tree + node for node in range(size)} for tree in range(3)]
+    together = {tree * size + node: leaf for tree in (0, 2) for node, leaf in own[tree].items()}
+    forest = sparse_tree(together, arities)
+    for number, tree in enumerate((0, 2)):
+        alone = sparse_tree(own[tree], arities)
+        assert forest.roots[number].tobytes() == alone.roots.tobytes()
+        found, expected = forest.paths(np.arange(size) + tree * size), alone.paths(np.arange(size))
+        for part in ("roots", "leaves", "siblings", "indices"):
+            assert np.array_equal(getattr(found, part), getattr(expected, part)), part
 
 
 def test_leading_axes_of_paths_are_those_of_the_nodes():
