@@ -31,7 +31,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
-from cuzk.circuit.porep import build_porep_circuit  # noqa: E402
 from cuzk.events import StageDone, ignore  # noqa: E402
 from cuzk.groth16 import generate as generation  # noqa: E402
 from cuzk.groth16 import writer as writing  # noqa: E402
@@ -47,7 +46,8 @@ from cuzk.kernels.fixed_base_gpu import GpuFixedBase, kernels_of_multiples  # no
 from cuzk.kernels.fr_vector import from_integers  # noqa: E402
 from cuzk.kernels.modulus import FR  # noqa: E402
 from cuzk.kernels.xyzz import curve_of  # noqa: E402
-from cuzk.sector.shape import shape_of  # noqa: E402
+from cuzk.kinds import built_circuit  # noqa: E402
+from cuzk.sector.porep_shape import porep_shape  # noqa: E402
 from cuzk.warm_up import TO_GENERATE, warm_up  # noqa: E402
 
 R = FR.p
@@ -221,7 +221,7 @@ def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:
     attempt("disk", lambda: disk(folder, 1_100_000_000))
     totals, every = [], []
     for _ in range(runs):
-        shape = shape_of(SECTOR_BYTES)
+        shape = porep_shape(SECTOR_BYTES)
         stages: dict[str, float] = {}
 
         def hear(event: Any, into: dict[str, float] = stages) -> None:
@@ -229,7 +229,7 @@ def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:
                 into[event.name] = into.get(event.name, 0.0) + event.seconds
 
         start = time.perf_counter()
-        circuit = build_porep_circuit(shape)  # not the one that is kept
+        circuit = built_circuit(shape)  # not the one that is kept
         stages["circuit"] = time.perf_counter() - start
         with timed_publishing(stages):
             path = generation.generate(

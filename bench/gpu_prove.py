@@ -31,13 +31,13 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 
 import cuzk  # noqa: E402
-from cuzk.circuit.porep import free_values, porep_circuit  # noqa: E402
 from cuzk.events import Event, Notice, StageDone  # noqa: E402
 from cuzk.groth16.locate import find_parameters  # noqa: E402
 from cuzk.groth16.parameters import open_parameters  # noqa: E402
 from cuzk.groth16.prove import begin_sums  # noqa: E402
 from cuzk.groth16.target_cpu import CpuTarget  # noqa: E402
 from cuzk.kernels.device.choose import choose  # noqa: E402
+from cuzk.kinds import circuit_of, free_values  # noqa: E402
 from cuzk.sector.c1 import read_c1  # noqa: E402
 
 VECTORS = ROOT / "tests/vectors/porep"
@@ -185,12 +185,12 @@ def diagnose(folder: Path, device: str) -> None:
 
     release()
     c1 = read_c1(VECTORS / FILES[0])
-    found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=folder)
+    found = find_parameters(c1.shape, explicit=folder)
     held = open_parameters(found.path)
     choice = choose(device)
     assert choice.card is not None
-    circuit = porep_circuit(c1.shape)
-    free = free_values(c1, c1.partitions[0])
+    circuit = circuit_of(c1.shape)
+    free = free_values(c1, 0)
     cpu = CpuTarget(choice.host, held)
 
     with resident(choice.host, choice.card, held) as gpu:

@@ -25,7 +25,6 @@ from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E40
 from bench.runner import machine_of  # noqa: E402
 from cuzk.api import synthesize  # noqa: E402
 from cuzk.circuit.builder import Circuit  # noqa: E402
-from cuzk.circuit.porep import free_values, porep_circuit  # noqa: E402
 from cuzk.circuit.rows import A, B, C, evaluate_side  # noqa: E402
 from cuzk.circuit.witness import FreeValues, assign  # noqa: E402
 from cuzk.groth16.qap import domain_log2  # noqa: E402
@@ -36,6 +35,7 @@ from cuzk.kernels.device.cpu import CpuDevice  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
 from cuzk.kernels.witness import FREE, NOTHING  # noqa: E402
 from cuzk.kernels.witness_gpu import fill_wave  # noqa: E402
+from cuzk.kinds import circuit_of, free_values  # noqa: E402
 from cuzk.units import parse_size  # noqa: E402
 
 COMPARED_VARIABLES = 1 << 24  # the CPU's arrays take 2 GB
@@ -51,9 +51,9 @@ class Case:
         begin = time.perf_counter()
         c1 = synthesize(sector_bytes)
         sector_s, begin = time.perf_counter() - begin, time.perf_counter()
-        self.circuit: Circuit = porep_circuit(c1.shape)
+        self.circuit: Circuit = circuit_of(c1.shape)
         circuit_s, begin = time.perf_counter() - begin, time.perf_counter()
-        self.free: FreeValues = free_values(c1, c1.partitions[0])
+        self.free: FreeValues = free_values(c1, 0)
         free_s, begin = time.perf_counter() - begin, time.perf_counter()
         self.name, self.device = c1.shape.name, device
         self.synthesis = DeviceSynthesis(device, self.circuit)

@@ -1,4 +1,4 @@
-"""Proving, verifying and synthesizing whole sectors: what the command line does, for Python programs too.
+"""Proving and verifying, and synthesizing sectors: what the command line does, for Python programs too.
 
 Importing this loads no compiler: verifying does without, and proving has something to do while it loads.
 """
@@ -22,16 +22,15 @@ from cuzk.groth16.proof import PROOF_BYTES, join_proofs, split_proofs
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.verify import Verifier
 from cuzk.sector.c1_writer import encode_c1
-from cuzk.sector.check import check_statement
-from cuzk.sector.inputs import C1
-from cuzk.sector.public_inputs import public_inputs
+from cuzk.sector.claim import ProofInput
+from cuzk.sector.porep import C1
 from cuzk.sector.registered_proof import registered_proof_of_size
 from cuzk.sources import (
     MEMORY_ORIGIN,
-    SectorSource,
+    InputSource,
     Source,
     chosen_partitions,
-    read_sector,
+    read_input,
     require_randomizers,
     warn_of_development,
 )
@@ -73,7 +72,7 @@ class VerifyResult:
 
 
 def prove(
-    source: SectorSource,
+    source: InputSource,
     *,
     params: Path | None = None,
     device: str = "auto",
@@ -104,13 +103,13 @@ def prove(
 
         require_gpu_for_limit(choose(device, threads), vram_limit)
     with stage(on_event, "read"):
-        c1 = read_sector(source)
-        check_statement(c1)
-    chosen = chosen_partitions(c1, partitions)
+        given = read_input(source)
+        given.check_statement()
+    chosen = chosen_partitions(given, partitions)
     if insecure_rs is not None:
         require_randomizers(insecure_rs, on_event)
     with stage(on_event, "parameters"):
-        found = find_parameters(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
+        found = find_parameters(given.shape, explicit=params)
         parameters = open_parameters(found.path)
     warn_of_development(found, on_event)
     memory = ProofMemory.made_ready(parameters.counts.h + 1) if on_the_cpu else None
@@ -118,7 +117,7 @@ def prove(
         from cuzk.proving import prove_partitions  # loads the compiler, while memory is made ready
 
     proofs = prove_partitions(
-        c1,
+        given,
         chosen,
         parameters,
         found,
@@ -132,7 +131,7 @@ def prove(
     )
     return ProveResult(
         status="COMPLETED",
-        job_id=_job_id(c1, chosen),
+        job_id=_job_id(given, chosen),
         proof=join_proofs(proofs),
         partitions=chosen,
         timings=clock.timings(),
@@ -146,7 +145,7 @@ def _is_the_cpu(device: str) -> bool:
 
 
 def verify(
-    source: SectorSource, proof: Source, *, params: Path | None = None, on_event: OnEvent = ignore
+    source: InputSource, proof: Source, *, params: Path | None = None, on_event: OnEvent = ignore
 ) -> VerifyResult:
     """Check a whole sector's proof against its Commit 1 output.
 
@@ -156,29 +155,29 @@ def verify(
     clock = _Clock(on_event)
     proof_origin = MEMORY_ORIGIN if isinstance(proof, bytes) else os.fspath(proof)
     with stage(on_event, "read"):
-        c1 = read_sector(source)
-        check_statement(c1)
+        given = read_input(source)
+        given.check_statement()
         proofs = split_proofs(_proof_bytes(proof), where=proof_origin)
-    count = c1.registered_proof.partitions
+    count, shape = given.partition_count, given.shape
     if len(proofs) != count:
         raise InputError(
-            f"a proof of {c1.registered_proof.name} has {count} partition(s) of {PROOF_BYTES} bytes, "
+            f"a {shape.kind} proof of {shape.name} has {count} partition(s) of {PROOF_BYTES} bytes, "
             f"this one has {len(proofs)}",
             where=proof_origin,
             next="give the proof of all partitions, exactly as it was written",
         )
     with stage(on_event, "parameters"):
-        found = find_verifying_key(c1.shape.parameter_stem, sector_size=c1.shape.name, explicit=params)
+        found = find_verifying_key(given.shape, explicit=params)
         verifier = Verifier(found.key)
     warn_of_development(found, on_event)
     with stage(on_event, "verify"):
-        inputs = [public_inputs(c1.statement, k) for k in range(count)]
+        inputs = [given.public_inputs(k) for k in range(count)]
         if not verifier.verify_partitions(inputs, proofs):
             bad = [k for k in range(count) if not verifier.verify_partition(inputs[k], proofs[k])]
             raise ProofError(
                 "the proof does not hold for this sector under this verifying key",
                 where=f"partition {', '.join(map(str, bad))}",
-                next=f"check that C1, proof and {found.path} belong together",
+                next=f"check that input, proof and {found.path} belong together",
             )
     return VerifyResult(partitions=count, wall_ms=clock.elapsed_ms())
 
@@ -267,16 +266,9 @@ def _proof_bytes(proof: Source) -> bytes:
         return data  # raw: a compressed point begins with a byte that is no digit
 
 
-def _job_id(c1: C1, chosen: tuple[int, ...]) -> str:
-    """The same for the same work: a digest of the statement and the partitions."""
-    statement = c1.statement
-    digest = hashlib.sha256(statement.registered_proof.name.encode())
-    for part in (
-        statement.replica_id,
-        statement.comm_d,
-        statement.comm_r,
-        statement.seed,
-        repr(chosen).encode(),
-    ):
-        digest.update(part)
+def _job_id(given: ProofInput, chosen: tuple[int, ...]) -> str:
+    """The same for the same work: a digest of what is claimed."""
+    digest = hashlib.sha256(repr((given.shape.kind, given.shape.name, chosen)).encode())
+    for k in chosen:
+        digest.update(given.public_inputs(k).tobytes())
     return digest.hexdigest()[:_JOB_ID_DIGITS]

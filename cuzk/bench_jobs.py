@@ -1,4 +1,4 @@
-"""Many proofs of one sector through an engine in this process: how long each took, and what devices did.
+"""Many proofs of one input through an engine in this process: how long each took, and what devices did.
 
 Every job is work of its own, under a name of its own, and its proof is verified. Jobs before the measured
 ones, to warm up, are left out of all figures.
@@ -23,7 +23,7 @@ from cuzk.errors import CuzkError
 from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.files import replace_atomically
 from cuzk.sector_engine import Engine
-from cuzk.sources import SectorSource
+from cuzk.sources import InputSource
 from cuzk.timeline.analyze import analyze
 from cuzk.timeline.facts import device_facts
 from cuzk.timeline.line import MARK, parse_line
@@ -129,7 +129,7 @@ class JobsBench:
 
 
 def bench_jobs(
-    source: SectorSource,
+    source: InputSource,
     engine_with: Callable[[Recorder], Engine],
     *,
     count: int = 1,
@@ -138,7 +138,7 @@ def bench_jobs(
     timeline: Path | None = None,
     on_event: OnEvent = ignore,
 ) -> JobsBench:
-    """Prove a sector `count` times, at most `concurrency` at once, after `warm_up` times that do not count.
+    """Prove an input `count` times, at most `concurrency` at once, after `warm_up` times that do not count.
 
     engine_with  makes the engine, with that recorder
     timeline     a file for the TIMELINE lines of the measured jobs
@@ -183,7 +183,7 @@ def bench_jobs(
     )
 
 
-def _prove(engine: Engine, source: SectorSource, name: str) -> tuple[BenchedJob, JobResult | CuzkError]:
+def _prove(engine: Engine, source: InputSource, name: str) -> tuple[BenchedJob, JobResult | CuzkError]:
     """One job to its end; what it failed with is in what comes back."""
     begin = time.perf_counter()
     try:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from cuzk.api import synthesize
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import DeviceError, ProofError
 from cuzk.events import Event, OnEvent, StageDone, ignore, stage
 from cuzk.groth16.development import MARK_SUFFIX, mark_content
@@ -26,11 +25,10 @@ from cuzk.groth16.proof import Proof, join_proofs
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.choose import choose
+from cuzk.kinds import circuit_of
 from cuzk.proving import prove_partition
 from cuzk.sector.c1_writer import encode_c1
-from cuzk.sector.check import check_partition
-from cuzk.sector.inputs import C1
-from cuzk.sector.public_inputs import public_inputs
+from cuzk.sector.porep import C1
 from cuzk.targets import ephemeral_parameters
 
 if TYPE_CHECKING:
@@ -102,7 +100,7 @@ def bench_partitions(
         sector_size, seed=seed, registered_proof=registered_proof, threads=threads, on_event=setup.hear
     )
     with stage(setup.hear, "circuit"):
-        circuit = porep_circuit(c1.shape)
+        circuit = circuit_of(c1.shape)
     parameters = ephemeral_parameters(choice.host, [choice.card], circuit, vram_limit, setup.hear)
     with closing(GpuTarget.on_card(choice.host, choice.card, parameters, vram_limit)) as target:
         with stage(setup.hear, "points"):
@@ -164,12 +162,12 @@ def _prove_one(
     """The verified proof of partition k, from arrays as a c1 file gives them."""
     with watch.whole("partition"):
         with stage(watch.hear, "check"):
-            check_partition(c1, c1.partitions[k], target.host)
+            c1.check_partition(k, target.host)
         return prove_partition(target, c1, k, circuit, parameters, None, False, watch.hear)
 
 
 def _verify_all(key: VerifyingKey, c1: C1, proofs: list[Proof]) -> None:
-    inputs = [public_inputs(c1.statement, k) for k in range(len(proofs))]
+    inputs = [c1.public_inputs(k) for k in range(len(proofs))]
     if not Verifier(key).verify_partitions(inputs, proofs):
         raise ProofError(
             "the partitions' proofs do not hold together",

@@ -31,6 +31,7 @@ from cuzk.options import (
     debug_option,
     device_option,
     json_option,
+    kind_option,
     params_option,
     require_destination,
     size_option,
@@ -120,10 +121,12 @@ def prove(
     device, threads = device or settings.device, threads or settings.threads
     if explain:
         from cuzk.cli_plan import show_plan
-        from cuzk.sector.c1 import read_c1
+        from cuzk.explain import explain as explain_proof
+        from cuzk.sources import read_input
 
-        shape = read_c1(c1).shape
-        show_plan(ctx, shape, device=device, threads=threads, vram_limit=vram_limit, as_json=as_json)
+        shape = read_input(c1).shape
+        plan = explain_proof(shape, device=device, threads=threads, vram_limit=vram_limit)
+        show_plan(ctx, plan, as_json=as_json)
         return
     from cuzk.groth16.files import replace_atomically
 
@@ -162,24 +165,29 @@ def verify(c1: Path, proof: Path, settings: Config, params: Path | None, as_json
 
 
 @command(params, "list")
+@click.option("--kind", help="This kind of proof only: porep, snap, wpost or winning.")
 @click.option("--sector-size", type=SizeType(), help="This size only.")
 @params_option
 @json_option
-def params_list(sector_size: int | None, settings: Config, params: Path | None, as_json: bool) -> None:
+def params_list(
+    kind: str | None, sector_size: int | None, settings: Config, params: Path | None, as_json: bool
+) -> None:
     """List the parameters that a search finds, first come first served."""
     from cuzk import doctor
 
-    files = list(doctor.parameter_files(params or settings.params, sector_size))
+    files = list(doctor.parameter_files(params or settings.params, kind, sector_size))
     view.show_parameters(files, as_json=as_json)
 
 
 @command(params, "verify")
+@kind_option
 @size_option
 @params_option
 @device_option
 @threads_option
 @json_option
 def params_verify(
+    kind: str,
     sector_size: int,
     settings: Config,
     params: Path | None,
@@ -191,6 +199,7 @@ def params_verify(
     with view.live(as_json=as_json) as on_event:
         found = cuzk.verify_parameters(
             sector_size,
+            kind=kind,
             params=params or settings.params,
             device=device or settings.device,
             threads=threads or settings.threads,
@@ -200,6 +209,7 @@ def params_verify(
 
 
 @command(params, "generate")
+@kind_option
 @size_option
 @click.option("--insecure-dev", is_flag=True, help="Required: you know that no network accepts such proofs.")
 @click.option(
@@ -210,6 +220,7 @@ def params_verify(
 @threads_option
 @json_option
 def params_generate(
+    kind: str,
     sector_size: int,
     insecure_dev: bool,
     trapdoors: tuple[int, ...] | None,
@@ -228,6 +239,7 @@ def params_generate(
     with view.live(as_json=as_json) as on_event:
         paths = cuzk.generate_parameters(
             sector_size,
+            kind=kind,
             trapdoors=trapdoors,
             out=out,
             device=device or settings.device,
@@ -238,12 +250,13 @@ def params_generate(
 
 
 @command(params, "fetch")
+@kind_option
 @size_option
 @click.option("--out", type=PATH, help="Folder; without it where other software keeps its parameters.")
 @click.option("--gateway", metavar="URL", help="Where to download from.")
 @json_option
 def params_fetch(
-    sector_size: int, out: Path | None, settings: Config, gateway: str | None, as_json: bool
+    kind: str, sector_size: int, out: Path | None, settings: Config, gateway: str | None, as_json: bool
 ) -> None:
     """Download the published parameters of a sector size. Run it again to go on where it stopped."""
     from cuzk.parameters import fetch_parameters
@@ -251,6 +264,7 @@ def params_fetch(
     with view.live(as_json=as_json) as on_event:
         paths = fetch_parameters(
             sector_size,
+            kind=kind,
             out=out or settings.params,
             gateway=gateway or settings.gateway,
             on_event=on_event,
@@ -271,18 +285,17 @@ def sector_inspect(c1: Path, miner: int | None, settings: Config, as_json: bool)
     """Read C1, check all that can be checked without proving, and show what it says."""
     from cuzk import report
     from cuzk.kernels.device.choose import choose_host
-    from cuzk.sector.c1 import read_c1
-    from cuzk.sector.check import check
+    from cuzk.sources import check_input, read_input
     from cuzk.warm_up import TO_CHECK, warm_up
 
     machine = choose_host(settings.device, settings.threads)
     with view.live(as_json=as_json) as on_event:
         with stage(on_event, "read"):
-            sector = read_c1(c1)
+            given = read_input(c1)
         warm_up(machine, TO_CHECK, on_event)
         with stage(on_event, "check"):
-            check(sector, machine, miner=miner)
-    view.show_sections(report.sector_facts(sector), as_json=as_json)
+            check_input(given, machine, miner=miner)
+    view.show_sections(report.input_facts(given), as_json=as_json)
 
 
 @command(sector, "synthesize")
@@ -323,17 +336,17 @@ def sector_synthesize(
 
 
 @command(circuit, "info")
+@kind_option
 @size_option
 @json_option
-def circuit_info(sector_size: int, settings: Config, as_json: bool) -> None:
+def circuit_info(kind: str, sector_size: int, settings: Config, as_json: bool) -> None:
     """Show the counts of a sector size's circuit, and what its parameters take."""
     from cuzk import report
-    from cuzk.circuit.porep import porep_circuit
-    from cuzk.sector.shape import shape_of
+    from cuzk.kinds import circuit_of, kind_named
 
     with view.live(as_json=as_json) as on_event, stage(on_event, "build the circuit"):
-        shape = shape_of(sector_size)
-        built = porep_circuit(shape)
+        shape = kind_named(kind).shape(sector_size)
+        built = circuit_of(shape)
     view.show_circuit(report.circuit_facts(shape, built), report.template_facts(built), as_json=as_json)
 
 
@@ -358,10 +371,13 @@ def circuit_digest(
 ) -> None:
     """Print digests of the circuit and of the assignment that C1 gives it, to compare with other provers."""
     from cuzk import report
+    from cuzk.sources import read_input
 
     with view.live(as_json=as_json) as on_event:
+        with stage(on_event, "read"):
+            given = read_input(c1)
         facts = report.digests(
-            c1,
+            given,
             partitions=partitions,
             check=check,
             device=device or settings.device,
@@ -377,6 +393,7 @@ def circuit_digest(
 @params_option
 @click.option("--self-test", is_flag=True, help="Also run the GPU's kernels and compare with plain integers.")
 @click.option("--plan", is_flag=True, help="Show what proofs would take here, and nothing else.")
+@kind_option
 @click.option("--sector-size", type=SizeType(), help="With --plan: all about this size.")
 @vram_option
 @device_option
@@ -389,6 +406,7 @@ def doctor_(
     params: Path | None,
     self_test: bool,
     plan: bool,
+    kind: str,
     sector_size: int | None,
     vram_limit: int | None,
     device: str | None,
@@ -398,11 +416,11 @@ def doctor_(
     """Show what this machine has, and what cuzk uses of it."""
     device, threads = device or settings.device, threads or settings.threads
     if plan:
-        from cuzk.cli_plan import show_plan
-        from cuzk.sector.shape import shape_of
+        from cuzk.cli_plan import show_plans
 
-        shape = None if sector_size is None else shape_of(sector_size)
-        show_plan(ctx, shape, device=device, threads=threads, vram_limit=vram_limit, as_json=as_json)
+        show_plans(
+            ctx, kind, sector_size, device=device, threads=threads, vram_limit=vram_limit, as_json=as_json
+        )
         return
     if sector_size is not None or vram_limit is not None:
         raise UsageError("--sector-size and --vram-limit are about plans", next="add --plan, or omit them")

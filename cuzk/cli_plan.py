@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from cuzk import view
-from cuzk.explain import explain, explain_all
-
-if TYPE_CHECKING:
-    from cuzk.sector.shape import SectorShape
+from cuzk.explain import Explanation, explain, explain_all
+from cuzk.kinds import kind_named
 
 
-def show_plan(
+def show_plans(
     ctx: click.Context,
-    shape: SectorShape | None,
+    kind: str,
+    sector_size: int | None,
     *,
     device: str,
     threads: int | None,
     vram_limit: int | None,
     as_json: bool,
 ) -> None:
-    """Of sectors of that shape; without one, a line for each size that networks use."""
-    if shape is None:
-        plans = explain_all(device=device, threads=threads, vram_limit=vram_limit)
+    """Of one kind of proof and sector size; without a size, a line for each that networks use."""
+    if sector_size is None:
+        plans = explain_all(kind_named(kind), device=device, threads=threads, vram_limit=vram_limit)
         view.show_plans(plans, as_json=as_json)
         return
-    explanation = explain(shape, device=device, threads=threads, vram_limit=vram_limit)
-    view.show_explanation(explanation, as_json=as_json)
-    refusal = explanation.refusal()
+    shape = kind_named(kind).shape(sector_size)
+    show_plan(ctx, explain(shape, device=device, threads=threads, vram_limit=vram_limit), as_json=as_json)
+
+
+def show_plan(ctx: click.Context, plan: Explanation, *, as_json: bool) -> None:
+    view.show_explanation(plan, as_json=as_json)
+    refusal = plan.refusal()
     if refusal is not None:
         view.show_error(refusal)
         ctx.exit(refusal.exit_code)

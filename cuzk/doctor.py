@@ -175,35 +175,45 @@ def describe_folder(folder: Path) -> Section:
 class ParameterFacts:
     """One `.params` file that a search would find: what it is for, and what it claims to be."""
 
-    sector_size: str
     kind: str
+    sector_size: str
+    origin: str
     size_bytes: int
     path: str
 
 
-def parameter_files(params: Path | None, sector_bytes: int | None = None) -> Iterator[ParameterFacts]:
-    """Every parameter file in the folders of the search, in its order; `sector_bytes` keeps one size only."""
+def parameter_files(
+    params: Path | None, kind: str | None = None, sector_bytes: int | None = None
+) -> Iterator[ParameterFacts]:
+    """Every parameter file in the folders of the search, in its order; of one kind or size, if given."""
     from cuzk.groth16.locate import search_folders
 
     for folder in dict.fromkeys(search_folders(params)):
-        yield from _files_in(folder, sector_bytes)
+        yield from _files_in(folder, kind, sector_bytes)
 
 
-def _files_in(folder: Path, sector_bytes: int | None = None) -> Iterator[ParameterFacts]:
+def _files_in(
+    folder: Path, kind: str | None = None, sector_bytes: int | None = None
+) -> Iterator[ParameterFacts]:
     from cuzk.groth16.locate import find_parameters
-    from cuzk.sector.shape import all_shapes
+    from cuzk.kinds import KINDS, kind_named
 
-    for shape in all_shapes():
+    kinds = KINDS if kind is None else (kind_named(kind),)
+    for shape in (shape for kind in kinds for shape in kind.shapes()):
         path = folder / f"{shape.parameter_stem}.params"
         if sector_bytes not in (None, shape.sector_bytes) or not path.is_file():
             continue
         try:
-            found = find_parameters(shape.parameter_stem, sector_size=shape.name, explicit=folder)
-            kind = "development" if found.is_development else "published"
+            found = find_parameters(shape, explicit=folder)
+            origin = "development" if found.is_development else "published"
         except CuzkError as error:
-            kind = f"unusable: {error.what}"
+            origin = f"unusable: {error.what}"
         yield ParameterFacts(
-            sector_size=shape.name, kind=kind, size_bytes=path.stat().st_size, path=str(path)
+            kind=shape.kind,
+            sector_size=shape.name,
+            origin=origin,
+            size_bytes=path.stat().st_size,
+            path=str(path),
         )
 
 
@@ -213,7 +223,7 @@ def _parameter_folders(params: Path | None) -> Section:
     section: Section = {}
     for folder in search_folders(params):
         held = [
-            f"{facts.sector_size}, {facts.kind}, {format_size(facts.size_bytes)}"
+            f"{facts.kind} {facts.sector_size}, {facts.origin}, {format_size(facts.size_bytes)}"
             for facts in _files_in(folder)
         ]
         section[str(folder)] = held or ("no parameters" if folder.is_dir() else "does not exist")

@@ -1,6 +1,6 @@
 """What a proof would take here, and how it would be computed, before anything is: for --explain and --plan.
 
-Only the circuit is needed, neither parameters nor a sector's data. A card is opened to ask for its free
+Only the circuit is needed, neither parameters nor vanilla proofs. A card is opened to ask for its free
 memory and closed again.
 """
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ResourceError
 from cuzk.groth16.card_plan import PHASES, CardFacts, CardPlan
+from cuzk.groth16.manifest import is_published
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.qap import full_counts, point_counts
@@ -22,20 +22,22 @@ from cuzk.kernels.card_speed import Speed, pace, throughput
 from cuzk.kernels.device.choose import Choice, choose, require_gpu_for_limit
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.sum_plan import COSTS, LIST_NS, SCAN_NS, SORT_NS, STAGED_SORT_NS
-from cuzk.sector.shape import SectorShape, all_shapes
+from cuzk.kinds import Kind, circuit_of
+from cuzk.sector.claim import CircuitShape
 
 Section = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The plans of a proof of one sector size.
+    """The plans of a proof of one kind and sector size.
 
     device           as a user would give it
     available_bytes  memory of the host that the process may take
     card             None where the CPU computes all
     """
 
+    kind: str
     sector_size: str
     device: str
     host: MemoryPlan
@@ -58,6 +60,7 @@ class Explanation:
         host = self.host
         facts: dict[str, Section] = {
             "plan": {
+                "kind": self.kind,
                 "sector_size": self.sector_size,
                 "device": self.device,
                 "fits": refusal is None,
@@ -163,23 +166,25 @@ def _rounded(ms: float) -> float:
 
 
 def explain(
-    shape: SectorShape, *, device: str = "auto", threads: int | None = None, vram_limit: int | None = None
+    shape: CircuitShape, *, device: str = "auto", threads: int | None = None, vram_limit: int | None = None
 ) -> Explanation:
-    """The plans for a sector of that shape. Raises DeviceError for a device that cannot be had."""
+    """The plans for a proof of that shape. Raises DeviceError for a device that cannot be had."""
     return explained(shape, choose(device, threads), vram_limit)
 
 
 def explain_all(
-    *, device: str = "auto", threads: int | None = None, vram_limit: int | None = None
+    kind: Kind, *, device: str = "auto", threads: int | None = None, vram_limit: int | None = None
 ) -> list[Explanation]:
     """Those of every sector size that networks use."""
     choice = choose(device, threads)
-    return [explained(shape, choice, vram_limit) for shape in all_shapes() if shape.published]
+    return [
+        explained(shape, choice, vram_limit) for shape in kind.shapes() if is_published(shape.parameter_stem)
+    ]
 
 
-def explained(shape: SectorShape, choice: Choice, vram_limit: int | None) -> Explanation:
+def explained(shape: CircuitShape, choice: Choice, vram_limit: int | None) -> Explanation:
     """The same where the device was chosen."""
-    circuit = porep_circuit(shape)
+    circuit = circuit_of(shape)
     counts, available = point_counts(circuit), available_memory()
     if choice.card is None:
         require_gpu_for_limit(choice, vram_limit)
@@ -188,7 +193,9 @@ def explained(shape: SectorShape, choice: Choice, vram_limit: int | None) -> Exp
     else:
         host = MemoryPlan.beside_a_gpu(counts)
         name, card = choice.card.label, _card_plan(choice.card, circuit, vram_limit)
-    return Explanation(sector_size=shape.name, device=name, host=host, available_bytes=available, card=card)
+    return Explanation(
+        kind=shape.kind, sector_size=shape.name, device=name, host=host, available_bytes=available, card=card
+    )
 
 
 def _card_plan(card: Card, circuit: Circuit, vram_limit: int | None) -> CardPlan:

@@ -93,6 +93,10 @@ device_option = click.option(
 vram_option = click.option(
     "--vram-limit", type=SizeType(), metavar="SIZE", help="Of a GPU's memory take no more, for example 16GiB."
 )
+kind_option = click.option(
+    "--kind", default="porep", show_default=True,
+    help="Kind of proof: porep, snap, wpost or winning.",
+)  # fmt: skip
 size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")
 
 

@@ -1,4 +1,4 @@
-"""Parameters of a sector size as a whole: what the `params` commands do, for Python programs too."""
+"""Parameters of a kind and sector size as a whole: what the `params` commands do, for Python programs too."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ParameterError
 from cuzk.events import Notice, OnEvent, ignore, stage
 from cuzk.groth16.checked import CheckedFiles
 from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
 from cuzk.groth16.generate import generate
-from cuzk.groth16.locate import development_folder, find_parameters, search_folders
+from cuzk.groth16.locate import development_folder, find_parameters, how_to_generate, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import GenerationPlan
@@ -23,7 +22,8 @@ from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.writer import prepare_folder
 from cuzk.kernels.device.choose import Choice, choose, choose_device
-from cuzk.sector.shape import shape_of
+from cuzk.kinds import POREP, circuit_of, kind_named
+from cuzk.sector.claim import CircuitShape
 from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, TO_GENERATE_BESIDE_GPU, warm_up
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 def generate_parameters(
     sector_size: int,
     *,
+    kind: str = POREP.name,
     trapdoors: Sequence[int] | None = None,
     out: Path | None = None,
     device: str = "auto",
@@ -41,18 +42,19 @@ def generate_parameters(
 ) -> list[Path]:
     """Insecure development parameters for a sector size: the paths of .params, .vk and .meta.
 
+    kind       of proof, by any of its names
     trapdoors  alpha, beta, gamma, delta, tau; without them random ones, which are forgotten
     out        the folder; without it cuzk's own for development parameters
     device     auto, cpu, cpu:ifma, cpu:scalar, cuda:N, a PCI id or a UUID; auto is a GPU if there is one
     """
-    shape = shape_of(sector_size)
+    shape = kind_named(kind).shape(sector_size)
     secrets = Trapdoors.random() if trapdoors is None else Trapdoors.of(trapdoors)
     choice = choose(device, threads)
     if choice.why:
         on_event(Notice(level="info", text=choice.why))
     folder = out or development_folder()
     with stage(on_event, "circuit"):
-        circuit = porep_circuit(shape)
+        circuit = circuit_of(shape)
         counts = point_counts(circuit)
     GenerationPlan.of(None if choice.card else choice.host, counts).require(available_memory())
     prepare_folder(folder, counts)
@@ -99,6 +101,7 @@ def _gpu(choice: Choice) -> Iterator[CudaDevice | None]:
 def verify_parameters(
     sector_size: int,
     *,
+    kind: str = POREP.name,
     params: Path | None = None,
     device: str = "auto",
     threads: int | None = None,
@@ -108,11 +111,11 @@ def verify_parameters(
 
     Sizes against the circuit, the digest of a published file, every point on the curve and of order r.
     """
-    shape = shape_of(sector_size)
+    shape = kind_named(kind).shape(sector_size)
     machine = choose_device(device, threads)
-    found = find_parameters(shape.parameter_stem, sector_size=shape.name, explicit=params)
+    found = find_parameters(shape, explicit=params)
     with stage(on_event, "circuit"):
-        parameters = open_parameters(found.path, point_counts(porep_circuit(shape)))
+        parameters = open_parameters(found.path, point_counts(circuit_of(shape)))
     warm_up(machine, TO_CHECK_POINTS, on_event)
     checked = CheckedFiles()
     checked.forget(found.path)
@@ -127,7 +130,12 @@ def verify_parameters(
 
 
 def fetch_parameters(
-    sector_size: int, *, out: Path | None = None, gateway: str | None = None, on_event: OnEvent = ignore
+    sector_size: int,
+    *,
+    kind: str = POREP.name,
+    out: Path | None = None,
+    gateway: str | None = None,
+    on_event: OnEvent = ignore,
 ) -> list[Path]:
     """The published files of a sector size, downloaded unless they are in the folder and whole.
 
@@ -138,18 +146,17 @@ def fetch_parameters(
     folder = out or search_folders()[0]
     return [
         _fetch_missing(entry, folder, gateway or DEFAULT_GATEWAY, on_event)
-        for entry in _published(sector_size)
+        for entry in _published(kind_named(kind).shape(sector_size))
     ]
 
 
-def _published(sector_size: int) -> list[ManifestEntry]:
-    shape = shape_of(sector_size)
+def _published(shape: CircuitShape) -> list[ManifestEntry]:
     entries = [entry_of(shape.parameter_stem + suffix) for suffix in (".vk", ".params")]
     found = [entry for entry in entries if entry is not None]
     if len(found) < len(entries):
         raise ParameterError(
-            f"nobody has published parameters for sectors of {shape.name}",
-            next=f"for development: `cuzk params generate --sector-size {shape.name} --insecure-dev`",
+            f"nobody has published parameters for {shape.kind} proofs of {shape.name}",
+            next=how_to_generate(shape),
         )
     return found
 

@@ -1,9 +1,8 @@
-"""Proofs of a sector that has been read, under parameters that have been opened: all that is compiled."""
+"""Proofs of an input that has been read, under parameters that have been opened: all that is compiled."""
 
 from __future__ import annotations
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.events import Notice, OnEvent, prefixed, stage
 from cuzk.groth16.locate import Found
 from cuzk.groth16.parameters import ParameterFile, Parameters
@@ -13,15 +12,14 @@ from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
 from cuzk.kernels.device.choose import choose, require_gpu_for_limit
-from cuzk.sector.check import check_partition
-from cuzk.sector.inputs import C1
-from cuzk.sector.public_inputs import public_inputs
+from cuzk.kinds import circuit_of, free_values
+from cuzk.sector.claim import ProofInput
 from cuzk.targets import FirstUse, compile_ahead, kept_target
 from cuzk.warm_up import TO_CHECK, warm_up
 
 
 def prove_partitions(
-    c1: C1,
+    given: ProofInput,
     chosen: tuple[int, ...],
     parameters: ParameterFile,
     found: Found,
@@ -45,12 +43,12 @@ def prove_partitions(
     if choice.why:
         on_event(Notice(level="info", text=choice.why))
     with stage(on_event, "circuit"):
-        circuit = porep_circuit(c1.shape)
+        circuit = circuit_of(given.shape)
         parameters.require(point_counts(circuit))
     warm_up(choice.host, TO_CHECK, on_event)
     with stage(on_event, "check", total=len(chosen), unit="partitions") as progress:
         for done, k in enumerate(chosen, start=1):
-            check_partition(c1, c1.partitions[k], choice.host)
+            given.check_partition(k, choice.host)
             progress(done, len(chosen))
     first_use = FirstUse.of(found, on_event)
     with kept_target(choice, parameters, vram_limit, memory) as target:
@@ -62,7 +60,7 @@ def prove_partitions(
         return [
             prove_partition(
                 target,
-                c1,
+                given,
                 k,
                 circuit,
                 parameters,
@@ -76,7 +74,7 @@ def prove_partitions(
 
 def prove_partition(
     target: Target,
-    c1: C1,
+    given: ProofInput,
     k: int,
     circuit: Circuit,
     parameters: Parameters,
@@ -86,15 +84,15 @@ def prove_partition(
 ) -> Proof:
     """The verified proof of partition k, which has been checked, on a target that is opened."""
     with stage(on_event, "witness"):
-        assignment = target.assign(circuit, free_values(c1, c1.partitions[k]))
+        assignment = target.assign(circuit, free_values(given, k))
     return prove(
         target,
         parameters,
         circuit,
         assignment,
         Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1]),
-        public_inputs=public_inputs(c1.statement, k),
+        public_inputs=given.public_inputs(k),
         check=check,
         on_event=on_event,
-        where=f"{c1.origin}, partition {k}",
+        where=f"{given.origin}, partition {k}",
     )

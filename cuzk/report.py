@@ -6,57 +6,28 @@ Values are strings, numbers and lists, so that the same facts print as text and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from cuzk.circuit import digest, rows
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.circuit.witness import assign
-from cuzk.errors import UsageError
 from cuzk.events import OnEvent, stage
 from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.kernels.device.choose import choose_device
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.sector.c1 import read_c1
-from cuzk.sector.inputs import C1
-from cuzk.sector.shape import SectorShape
-from cuzk.sector.synthesize import is_synthesized
+from cuzk.kinds import circuit_of, free_values
+from cuzk.sector.claim import CircuitShape, ProofInput
+from cuzk.sources import chosen_partitions
 
 Section = dict[str, Any]
 
 
-def sector_facts(c1: C1) -> dict[str, Section]:
-    """What a Commit 1 output says about its sector."""
-    registered, shape = c1.registered_proof, c1.shape
-    return {
-        "sector": {
-            "registered_proof": registered.name,
-            "sector_size": shape.name,
-            "sector_number": c1.sector_number,
-            "synthesized": is_synthesized(c1),
-            "api_version": registered.api_version.value,
-            "challenges_drawn": registered.feature.value,
-            "partitions": len(c1.partitions),
-            "challenges": shape.challenges,
-            "layers": shape.layers,
-        },
-        "commitments": {
-            "comm_d": c1.comm_d.hex(),
-            "comm_r": c1.comm_r.hex(),
-            "replica_id": c1.replica_id.hex(),
-            "seed": c1.seed.hex(),
-            "ticket": c1.ticket.hex(),
-        },
-        "challenged nodes": {
-            f"partition {partition.index}": ", ".join(map(str, partition.challenges.tolist()))
-            for partition in c1.partitions
-        },
-        "parameters": {"name": shape.parameter_stem},
-    }
+def input_facts(given: ProofInput) -> dict[str, Section]:
+    """What an input says, and the name of the parameters for it."""
+    return {**given.facts(), "parameters": {"name": given.shape.parameter_stem}}
 
 
-def circuit_facts(shape: SectorShape, circuit: Circuit) -> dict[str, Section]:
+def circuit_facts(shape: CircuitShape, circuit: Circuit) -> dict[str, Section]:
     """Counts of the circuit of one partition, and what its parameters take."""
     counts = point_counts(circuit)
     return {
@@ -94,7 +65,7 @@ def circuit_counts(circuit: Circuit) -> Section:
 
 
 def digests(
-    path: Path,
+    given: ProofInput,
     *,
     partitions: Sequence[int],
     check: bool,
@@ -104,27 +75,18 @@ def digests(
 ) -> dict[str, Section]:
     """Counts and digests of the circuit, and those of the partitions named, or of all."""
     machine = choose_device(device, threads)
-    with stage(on_event, "read"):
-        c1 = read_c1(path)
-    chosen = list(partitions) or list(range(len(c1.partitions)))
-    if max(chosen) >= len(c1.partitions):
-        raise UsageError(
-            f"there is no partition {max(chosen)}",
-            where=str(path),
-            next=f"partitions are 0 to {len(c1.partitions) - 1}",
-        )
     with stage(on_event, "circuit"):
-        circuit = porep_circuit(c1.shape)
+        circuit = circuit_of(given.shape)
         facts = {"circuit": {**circuit_counts(circuit), "r1cs_digest": digest.r1cs_digest(circuit)}}
-    for partition in chosen:
+    for partition in chosen_partitions(given, partitions or None):
         facts[f"partition {partition}"] = partition_digests(
-            machine, circuit, c1, partition, check=check, on_event=on_event
+            machine, circuit, given, partition, check=check, on_event=on_event
         )
     return facts
 
 
 def partition_digests(
-    device: CpuDevice, circuit: Circuit, c1: C1, partition: int, *, check: bool, on_event: OnEvent
+    device: CpuDevice, circuit: Circuit, given: ProofInput, partition: int, *, check: bool, on_event: OnEvent
 ) -> Section:
     """Digests of one partition's assignment and row values.
 
@@ -132,7 +94,7 @@ def partition_digests(
     """
     label = f"partition {partition}"
     with stage(on_event, f"{label}: witness"):
-        assignment = assign(device, circuit, free_values(c1, c1.partitions[partition]))
+        assignment = assign(device, circuit, free_values(given, partition))
     facts: Section = {
         "inputs_digest": digest.list_digest(assignment.inputs),
         "aux_digest": digest.aux_digest(circuit, assignment),

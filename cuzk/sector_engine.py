@@ -1,7 +1,7 @@
-"""An engine for sectors: Commit 1 outputs in, verified proofs out, many at once on all devices.
+"""An engine for Filecoin proofs: vanilla proofs in, verified proofs out, many at once on all devices.
 
-What `cuzk.prove` does for one sector, step by step, is done here by threads that are at different sectors:
-`engine.pipeline` decides who does what, `porep_jobs` says how.
+What `cuzk.prove` does for one input, step by step, is done here by threads that are at different inputs:
+`engine.pipeline` decides who does what, `proof_jobs` says how.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from cuzk.events import Notice, OnEvent, ignore, one_at_a_time
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.prove import Randomizers
 from cuzk.kernels.device.choose import Choice, choose_all, require_gpu_for_limit
-from cuzk.porep_jobs import PorepWork
-from cuzk.sector.check import check_statement
-from cuzk.sector.shape import shape_of
-from cuzk.sector_setups import FileSetups, SectorSetups, SyntheticSetups, setup_name
-from cuzk.sources import SectorSource, chosen_partitions, read_sector, require_randomizers
+from cuzk.kinds import POREP, kind_named, setup_name
+from cuzk.proof_jobs import ProofWork
+from cuzk.proof_setups import FileSetups, Setups, SyntheticSetups
+from cuzk.sources import InputSource, chosen_partitions, read_input, require_randomizers
 
 _GIB = 1 << 30
 _MOST_MARGIN_BYTES = 5 * _GIB
@@ -51,7 +50,7 @@ def free_bytes(choice: Choice, limit: int | None) -> int:
 
 
 class Engine:
-    """Proves sectors, as many at once as memory and devices allow.
+    """Proves inputs of every kind, as many at once as memory and devices allow.
 
         with cuzk.Engine(devices=["cuda:0", "cuda:1"]) as engine:
             jobs = [engine.submit(path) for path in paths]
@@ -65,7 +64,7 @@ class Engine:
     vram_limit  bytes of each GPU's memory that may be taken, if not all that is free
     synthetic   prove under parameters made for this engine, in memory, on GPUs only: for benchmarks
     recorder    hears what is done to partitions: `timeline.record.Timeline` writes it down
-    on_event    hears what is prepared at the first sector of a size, from one thread or another
+    on_event    hears what is prepared at the first input of a kind and size, from one thread or another
 
     `with` closes it: after a normal end it finishes what is under way, after an exception it cancels that.
     Calls come from any thread. Raises DeviceError, UsageError, ResourceError.
@@ -95,7 +94,7 @@ class Engine:
         self._on_event = one_at_a_time(on_event)
         require_gpu_for_limit(first, vram_limit)
         card_bytes = {name: free_bytes(choice, vram_limit) for name, choice in choices.items()}
-        self._setups: SectorSetups = (
+        self._setups: Setups = (
             SyntheticSetups(choices, card_bytes, self._on_event)
             if synthetic
             else FileSetups(choices, card_bytes, self._on_event, params)
@@ -109,41 +108,46 @@ class Engine:
 
     def submit(
         self,
-        source: SectorSource,
+        source: InputSource,
         *,
         request_id: str = "",
-        priority: Priority = Priority.NORMAL,
+        priority: Priority | None = None,
         deadline_s: float | None = None,
         partitions: Sequence[int] | None = None,
         insecure_rs: tuple[int, int] | None = None,
     ) -> Job:
-        """A job for the sector of a Commit 1 output, read and its statement checked.
+        """A job for an input, which is read and its statement checked.
 
         source      as of `cuzk.prove`, and so are partitions and insecure_rs
+        priority    that of its kind, if none is given
         request_id  a name for the request; the same inputs under the same name are proven once
         deadline_s  seconds from now after which nobody needs the proof
         Raises InputError, ParameterError, UsageError; what `engine.pipeline.Pipeline.submit` raises.
         """
-        c1 = read_sector(source)
-        check_statement(c1)
-        chosen = chosen_partitions(c1, partitions)
+        given = read_input(source)
+        given.check_statement()
+        chosen = chosen_partitions(given, partitions)
         randomizers = None
         if insecure_rs is not None:
             require_randomizers(insecure_rs, self._on_event)
             randomizers = Randomizers(r=insecure_rs[0], s=insecure_rs[1])
-        work = PorepWork(c1, chosen, self._setups.of(c1.shape), self._host, randomizers)
+        work = ProofWork(given, chosen, self._setups.of(given.shape), self._host, randomizers)
+        if priority is None:
+            priority = kind_named(given.shape.kind).priority
         return self._pipeline.submit(work, request_id=request_id, priority=priority, deadline_s=deadline_s)
 
-    def preload(self, sector_size: int, *, timeout_s: float | None = None) -> bool:
-        """Have the parameters of a size ready on every device before there is a sector. False if they were.
+    def preload(self, sector_size: int, *, kind: str = POREP.name, timeout_s: float | None = None) -> bool:
+        """Have a kind's parameters of a size ready on every device before there is work. False if they were.
 
         Raises as `submit` does; ResourceError when it takes longer than the timeout.
         """
-        return self._pipeline.preload(self._setups.of(shape_of(sector_size)), timeout_s=timeout_s)
+        return self._pipeline.preload(
+            self._setups.of(kind_named(kind).shape(sector_size)), timeout_s=timeout_s
+        )
 
-    def evict(self, sector_size: int, *, timeout_s: float | None = None) -> bool:
-        """Give the parameters of a size back, unless jobs use them. False if they were on no device."""
-        return self._pipeline.evict(setup_name(shape_of(sector_size)), timeout_s=timeout_s)
+    def evict(self, sector_size: int, *, kind: str = POREP.name, timeout_s: float | None = None) -> bool:
+        """Give a kind's parameters of a size back, unless jobs use them. False if they were on no device."""
+        return self._pipeline.evict(setup_name(kind_named(kind).shape(sector_size)), timeout_s=timeout_s)
 
     def find(self, job_id: str) -> Job | None:
         """One more handle on a job that is under way or whose result is kept."""

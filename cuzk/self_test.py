@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.circuit.rows import evaluate_side
 from cuzk.circuit.witness import assign
 from cuzk.errors import DeviceError
@@ -18,6 +17,7 @@ from cuzk.events import OnEvent, stage
 from cuzk.groth16.query import selections
 from cuzk.kernels.device.choose import choose
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.registered_proof import registered_proof_of_size
 from cuzk.sector.synthesize import synthesize
 from cuzk.warm_up import TO_CHECK, TO_PROVE_BESIDE_GPU, warm_up
@@ -74,8 +74,8 @@ def _synthesis_is_right(host: CpuDevice, card: CudaDevice) -> bool:
 
     registered = registered_proof_of_size(_SECTOR_BYTES)
     c1 = synthesize(registered, seed=0, device=host, progress=lambda done, total: None)
-    circuit = porep_circuit(c1.shape)
-    free = free_values(c1, c1.partitions[0])
+    circuit = circuit_of(c1.shape)
+    free = free_values(c1, 0)
     expected = assign(host, circuit, free)
     with closing(DeviceSynthesis(card, circuit)) as synthesis:
         synthesis.assign(free)

@@ -1,39 +1,61 @@
-"""What a caller gives: a sector, some of its partitions, perhaps randomness; refused if it makes no sense."""
+"""What a caller gives: an input, some of its partitions, perhaps randomness; refused if it makes no sense."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cuzk.errors import UsageError
 from cuzk.events import Notice, OnEvent
 from cuzk.groth16.locate import Found
 from cuzk.kernels.modulus import FR
 from cuzk.sector.c1 import parse_c1, read_c1
-from cuzk.sector.inputs import C1
+from cuzk.sector.claim import ProofInput
+from cuzk.sector.porep import C1
+
+if TYPE_CHECKING:
+    from cuzk.kernels.device.cpu import CpuDevice
 
 Source = str | os.PathLike[str] | bytes
-SectorSource = Source | C1
+InputSource = Source | ProofInput
 MEMORY_ORIGIN = "the given bytes"
 
 
-def read_sector(source: SectorSource) -> C1:
-    """What a path, bytes or a sector in memory stand for. Raises InputError."""
-    if isinstance(source, C1):
-        return source
-    return parse_c1(source, origin=MEMORY_ORIGIN) if isinstance(source, bytes) else read_c1(Path(source))
+def read_input(source: InputSource) -> ProofInput:
+    """What a path, bytes or an input in memory stand for. Raises InputError."""
+    if isinstance(source, bytes):
+        return parse_c1(source, origin=MEMORY_ORIGIN)
+    return read_c1(Path(source)) if isinstance(source, str | os.PathLike) else source
 
 
-def chosen_partitions(c1: C1, partitions: Sequence[int] | None) -> tuple[int, ...]:
-    """In order, each once; None means all. Raises UsageError for one that the sector does not have."""
-    count = len(c1.partitions)
+def check_input(given: ProofInput, device: CpuDevice, *, miner: int | None = None) -> None:
+    """Every native check. Raises InputError, with place and what to do, unless the input passes.
+
+    miner  the numeric id whose sector this should be, if the caller knows it
+    """
+    if miner is None:
+        given.check_statement()
+    elif isinstance(given, C1):
+        given.check_statement(miner=miner)
+    else:
+        raise UsageError(
+            f"a {given.shape.kind} input does not depend on the miner", where="--miner", next="leave it out"
+        )
+    for partition in range(given.partition_count):
+        given.check_partition(partition, device)
+
+
+def chosen_partitions(given: ProofInput, partitions: Sequence[int] | None) -> tuple[int, ...]:
+    """In order, each once; None means all. Raises UsageError for one that the input does not have."""
+    count = given.partition_count
     chosen = tuple(range(count)) if partitions is None else tuple(sorted(set(partitions)))
     unknown = [k for k in chosen if not 0 <= k < count]
     if unknown or not chosen:
         raise UsageError(
             f"there is no partition {', '.join(map(str, unknown)) or 'in an empty list'}",
-            where=c1.origin,
+            where=given.origin,
             next=f"partitions are 0 to {count - 1}",
         )
     return chosen

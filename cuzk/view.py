@@ -135,8 +135,8 @@ def show_parameters(files: Sequence[ParameterFacts], *, as_json: bool) -> None:
     if as_json:
         show_json([asdict(facts) for facts in files])
     elif files:
-        rows = [(facts.sector_size, facts.kind, format_size(facts.size_bytes), facts.path) for facts in files]
-        show_table(("sector", "kind", "size", "file"), rows)
+        rows = [(f.kind, f.sector_size, f.origin, format_size(f.size_bytes), f.path) for f in files]
+        show_table(("proof", "sector", "origin", "size", "file"), rows)
     else:
         click.echo("no parameters found; `cuzk params fetch` downloads, `cuzk params generate` makes them")
 

@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 
 import cuzk
 from cuzk import cli, explain
-from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ResourceError, UsageError
 from cuzk.explain import Explanation, explained
 from cuzk.groth16.qap import full_counts, point_counts
@@ -20,7 +19,8 @@ from cuzk.kernels.device.choose import Choice
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import describe
-from cuzk.sector.shape import shape_of
+from cuzk.kinds import circuit_of
+from cuzk.sector.porep_shape import porep_shape
 from tests.kernels.fake_cuda import FakeDriver, card
 
 GIB = 1 << 30
@@ -39,7 +39,7 @@ def on_a_card(
     driver = FakeDriver(card(**facts), taken=taken)
     monkeypatch.setattr(cuda, "CudaDevice", lambda name, **given: CudaDevice(name, api=driver, **given))
     choice = Choice(host=CpuDevice(threads=2), card=describe(driver, 0))
-    explanation = explained(shape_of(2048), choice, limit)
+    explanation = explained(porep_shape(2048), choice, limit)
     assert driver.held == {}
     return explanation
 
@@ -59,7 +59,7 @@ def test_a_card_is_explained_part_by_part_and_sum_by_sum(monkeypatch: pytest.Mon
         ("h", "full"),
         *((name, kind) for name in ("l", "a", "b_g1", "b_g2") for kind in ("bits", "full")),
     ]
-    circuit = porep_circuit(shape_of(2048))
+    circuit = circuit_of(porep_shape(2048))
     counts, full = point_counts(circuit), full_counts(circuit)
     for row in sums:
         name, is_msm = row["sum"], row["scalars"] == "full" and row["sum"] != "h"
@@ -90,7 +90,7 @@ def test_a_limit_makes_passes_and_a_smaller_one_is_refused_with_the_plan(
 def test_a_limit_of_a_gpu_is_refused_where_none_is_used() -> None:
     choice = Choice(host=CpuDevice(threads=1))
     with pytest.raises(UsageError, match="mean nothing to cpu"):
-        explained(shape_of(2048), choice, GIB)
+        explained(porep_shape(2048), choice, GIB)
     with pytest.raises(UsageError, match="mean nothing to cpu"):
         cuzk.prove(C1, device="cpu", vram_limit=GIB)
 
@@ -120,8 +120,8 @@ def test_a_plan_that_does_not_fit_is_shown_and_ends_with_1(
 def test_without_a_size_the_plan_has_a_line_for_each_that_networks_use(
     own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = [shape_of(2048), shape_of(8 << 20)]  # larger circuits take seconds to build
-    monkeypatch.setattr(explain, "all_shapes", lambda: small)
+    small = [porep_shape(2048), porep_shape(8 << 20)]  # larger circuits take seconds to build
+    monkeypatch.setattr(explain, "is_published", {shape.parameter_stem for shape in small}.__contains__)
     rows = json.loads(run("doctor", "--plan", "--device", "cpu", "--json").stdout)
     assert [row["sector"] for row in rows] == ["2KiB", "8MiB"]
     table = run("doctor", "--plan", "--device", "cpu").stdout.splitlines()

@@ -21,11 +21,12 @@ ROOMS = {
         "bench_jobs",
         "benchmark",
         "explain",
+        "kinds",
         "parameters",
-        "porep_jobs",
+        "proof_jobs",
+        "proof_setups",
         "proving",
         "sector_engine",
-        "sector_setups",
         "self_test",
         "sources",
         "targets",
@@ -164,15 +165,13 @@ from cuzk.groth16.proof import split_proofs
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.sector.c1 import read_c1
-from cuzk.sector.check import check_statement
-from cuzk.sector.public_inputs import public_inputs
 porep = Path("tests/vectors/porep")
 cases = json.loads((porep / "vectors.json").read_text())["cases"]
 case = next(case for case in cases if "proof_r13_s17" in case)
 c1 = read_c1(porep / case["file"])
-check_statement(c1)
+c1.check_statement()
 [proof] = split_proofs(bytes.fromhex(case["proof_r13_s17"]), where="upstream")
-assert Verifier(read_verifying_key(porep / "2k.vk")).verify_partition(public_inputs(c1.statement, 0), proof)
+assert Verifier(read_verifying_key(porep / "2k.vk")).verify_partition(c1.public_inputs(0), proof)
 """
 
 

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.circuit.builder import Bits, Circuit, CircuitBuilder
-from cuzk.circuit.kept import kept
+from cuzk.circuit.builder import Bits, CircuitBuilder
 from cuzk.circuit.label import NODE_BITS, label
 from cuzk.circuit.merkle_path import merkle_path, sha256_node
 from cuzk.circuit.numbers import (
@@ -33,8 +31,10 @@ from cuzk.circuit.numbers import (
 )
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.witness import FreeValues
-from cuzk.sector.inputs import C1, PartitionInput, Paths
-from cuzk.sector.shape import DRG_DEGREE, LABEL_PARENTS, NODE_BYTES, PARENTS, SectorShape
+from cuzk.sector.inputs import Paths
+from cuzk.sector.porep import C1
+from cuzk.sector.porep_shape import DRG_DEGREE, LABEL_PARENTS, PARENTS, PorepShape
+from cuzk.sector.shape import NODE_BYTES
 
 BINARY = 2
 
@@ -49,20 +49,12 @@ class Shared:
     comm_c: int
 
 
-@lru_cache(maxsize=2)
-def porep_circuit(shape: SectorShape) -> Circuit:
-    """The circuit of one partition, from disk if it was built before."""
-    return kept(f"PoRep {shape.name}", partial(build_porep_circuit, shape))
-
-
-def build_porep_circuit(shape: SectorShape, *, challenges: int | None = None) -> Circuit:
-    """The same, built; with `challenges`, of only the first so many."""
-    builder = CircuitBuilder(f"PoRep {shape.name}")
+def build(builder: CircuitBuilder, shape: PorepShape, *, challenges: int | None = None) -> None:
+    """The circuit of one partition; with `challenges`, of only the first so many."""
     with builder.section("commitments"):
         shared = commitments(builder)
     with builder.strands("challenge", shape.challenges if challenges is None else challenges):
         challenge(builder, shape, shared)
-    return builder.circuit()
 
 
 def commitments(builder: CircuitBuilder) -> Shared:
@@ -79,7 +71,7 @@ def commitments(builder: CircuitBuilder) -> Shared:
     return Shared(replica_bits=replica_bits, comm_d=comm_d, comm_r_last=comm_r_last, comm_c=comm_c)
 
 
-def challenge(builder: CircuitBuilder, shape: SectorShape, shared: Shared) -> None:
+def challenge(builder: CircuitBuilder, shape: PorepShape, shared: Shared) -> None:
     data = free_number(builder)
     with builder.section("D path"):
         merkle_path(builder, data, shared.comm_d, [BINARY] * shape.d_levels, sha256_node)
@@ -112,12 +104,13 @@ def label_parents(builder: CircuitBuilder, columns: Sequence[Sequence[int]], lay
     return [bits[i % len(bits)] for i in range(LABEL_PARENTS)]
 
 
-def free_values(c1: C1, partition: PartitionInput) -> FreeValues:
+def free_values(c1: C1, index: int) -> FreeValues:
     """The values of the circuit's free variables for one partition, in the order of their allocation.
 
     Index bits come from the paths and node bits from the labelings; nothing is checked here.
     """
-    shape, roots = c1.shape, (c1.replica_id, c1.comm_d, c1.comm_r, partition.comm_r_last, partition.comm_c)
+    shape, partition = c1.shape, c1.partitions[index]
+    roots = (c1.replica_id, c1.comm_d, c1.comm_r, partition.comm_r_last, partition.comm_c)
     nodes = [np.frombuffer(b"".join(roots), dtype=np.uint8).reshape(-1, NODE_BYTES)]
     bits = []
     arities = shape.path_arities

@@ -21,9 +21,10 @@ from pathlib import Path
 from cuzk.errors import ParameterError
 from cuzk.folders import data_folder
 from cuzk.groth16.development import is_marked
-from cuzk.groth16.manifest import entry_of
+from cuzk.groth16.manifest import entry_of, is_published
 from cuzk.groth16.parameters import read_key_of
 from cuzk.groth16.verifying_key import VerifyingKey, read_verifying_key
+from cuzk.sector.claim import CircuitShape
 
 FOLDER_VARIABLE = "FIL_PROOFS_PARAMETER_CACHE"
 USUAL_FOLDER = Path("/var/tmp/filecoin-proof-parameters")
@@ -51,47 +52,53 @@ def search_folders(explicit: Path | None = None) -> tuple[Path, ...]:
     return (*named, *of_variable, USUAL_FOLDER, development_folder())
 
 
-def find_parameters(stem: str, *, sector_size: str, explicit: Path | None = None) -> Found:
-    """The first `<stem>.params` of the search. `sector_size` ("32GiB") is for the advice in errors.
+def find_parameters(shape: CircuitShape, *, explicit: Path | None = None) -> Found:
+    """The first parameter file of the search for that circuit.
 
     Raises ParameterError when there is none, or the first is damaged or contradicts the manifest.
     """
-    path = _first(f"{stem}.params", stem, sector_size, explicit)
-    return _classified(path, stem, sector_size, read_key_of(path))
+    path = _first(shape, ".params", explicit)
+    return _classified(path, shape, read_key_of(path))
 
 
-def find_verifying_key(stem: str, *, sector_size: str, explicit: Path | None = None) -> Found:
-    """The first `<stem>.vk` of the search; the rest as for find_parameters."""
-    path = _first(f"{stem}.vk", stem, sector_size, explicit)
-    return _classified(path, stem, sector_size, read_verifying_key(path))
+def find_verifying_key(shape: CircuitShape, *, explicit: Path | None = None) -> Found:
+    """The first file of its verifying key; the rest as for find_parameters."""
+    path = _first(shape, ".vk", explicit)
+    return _classified(path, shape, read_verifying_key(path))
 
 
-def _first(name: str, stem: str, sector_size: str, explicit: Path | None) -> Path:
+def _first(shape: CircuitShape, suffix: str, explicit: Path | None) -> Path:
     if explicit is not None and not explicit.is_dir():
         raise ParameterError(
             "there is no such folder for parameters", where=str(explicit), next="name an existing folder"
         )
-    folders = search_folders(explicit)
+    folders, name = search_folders(explicit), shape.parameter_stem + suffix
     for folder in folders:
         if (folder / name).is_file():
             return folder / name
     raise ParameterError(
         f"{name} is missing",
         where="searched " + ", ".join(str(folder) for folder in folders),
-        next=_how_to_get(stem, sector_size),
+        next=_how_to_get(shape),
     )
 
 
-def _how_to_get(stem: str, sector_size: str) -> str:
-    generate = (
-        f"`cuzk params generate --sector-size {sector_size} --insecure-dev` makes parameters for development"
-    )
-    if entry_of(f"{stem}.params") is None:
-        return generate
-    return f"`cuzk params fetch --sector-size {sector_size}` gets the published ones, {generate}"
+def how_to_generate(shape: CircuitShape) -> str:
+    return f"`cuzk params generate {_options(shape)} --insecure-dev` makes parameters for development"
 
 
-def _classified(path: Path, stem: str, sector_size: str, key: VerifyingKey) -> Found:
+def _how_to_get(shape: CircuitShape) -> str:
+    if not is_published(shape.parameter_stem):
+        return how_to_generate(shape)
+    return f"`cuzk params fetch {_options(shape)}` gets the published ones, {how_to_generate(shape)}"
+
+
+def _options(shape: CircuitShape) -> str:
+    return f"--kind {shape.kind} --sector-size {shape.name}"
+
+
+def _classified(path: Path, shape: CircuitShape, key: VerifyingKey) -> Found:
+    stem = shape.parameter_stem
     published = entry_of(f"{stem}.vk")
     if published is not None and key.digest == published.digest:
         return Found(path=path, key=key, is_development=False)
@@ -102,6 +109,6 @@ def _classified(path: Path, stem: str, sector_size: str, key: VerifyingKey) -> F
         f"the manifest contradicts the file: its verifying key has digest {key.digest}, the published one "
         f"{published.digest}",
         where=str(path),
-        next=f"remove the file and get it again ({_how_to_get(stem, sector_size)}), or, if you made it "
+        next=f"remove the file and get it again ({_how_to_get(shape)}), or, if you made it "
         f"yourself for development, move it to {development_folder()}",
     )

@@ -41,3 +41,8 @@ def all_entries() -> tuple[ManifestEntry, ...]:
 def entry_of(name: str) -> ManifestEntry | None:
     """The published file of this name, such as `<stem>.params`; None if there is none."""
     return _entries().get(name)
+
+
+def is_published(stem: str) -> bool:
+    """Whether a network has agreed on parameters of that name, so that it accepts proofs under them."""
+    return entry_of(f"{stem}.params") is not None and entry_of(f"{stem}.vk") is not None

@@ -31,9 +31,11 @@ from cuzk.sector.c1_document import (
     decode_document,
     fail,
 )
-from cuzk.sector.inputs import C1, COLUMN_NAMES, Bytes, Counts, Labelings, PartitionInput, Paths
+from cuzk.sector.inputs import COLUMN_NAMES, Bytes, Counts, Labelings, PartitionInput, Paths
+from cuzk.sector.porep import C1
+from cuzk.sector.porep_shape import DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, PorepShape
 from cuzk.sector.registered_proof import RegisteredProof, registered_proof
-from cuzk.sector.shape import DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, NODE_BYTES, SectorShape
+from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.tree_form import TreeForm, c_and_r_form, d_form
 
 _PIECE_BYTES = 1 << 24  # a read takes as much memory as it might give
@@ -92,7 +94,7 @@ def _expect(count: int, expected: int, noun: str, where: str) -> None:
         fail(f"{count} {noun} where {expected} are expected", where)
 
 
-def _partition(index: int, proofs: list[VanillaProof], shape: SectorShape, where: str) -> PartitionInput:
+def _partition(index: int, proofs: list[VanillaProof], shape: PorepShape, where: str) -> PartitionInput:
     _expect(len(proofs), shape.challenges, "challenges", where)
     count, c_and_r = len(proofs), c_and_r_form(shape)
     placed = [(f"{where}, challenge {number}", proof) for number, proof in enumerate(proofs)]

@@ -24,8 +24,10 @@ from cuzk.sector.c1_document import (
     VanillaProof,
     Wrapper,
 )
-from cuzk.sector.inputs import C1, COLUMN_NAMES, Labelings, PartitionInput, Paths
-from cuzk.sector.shape import DRG_DEGREE, LABEL_PARENTS, NODE_BYTES, SectorShape
+from cuzk.sector.inputs import COLUMN_NAMES, Labelings, PartitionInput, Paths
+from cuzk.sector.porep import C1
+from cuzk.sector.porep_shape import DRG_DEGREE, LABEL_PARENTS, PorepShape
+from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.tree_form import TreeForm, c_and_r_form, d_form
 
 
@@ -54,7 +56,7 @@ def _inner(c1: C1) -> Inner:
     )
 
 
-def _vanilla_proofs(partition: PartitionInput, shape: SectorShape) -> list[VanillaProof]:
+def _vanilla_proofs(partition: PartitionInput, shape: PorepShape) -> list[VanillaProof]:
     """The proof of each challenge."""
     columns, labelings = iter(_column_proofs(partition, shape)), iter(_labelings(partition.labelings))
     openings = zip(
@@ -80,7 +82,7 @@ def _vanilla_proofs(partition: PartitionInput, shape: SectorShape) -> list[Vanil
     return proofs
 
 
-def _column_proofs(partition: PartitionInput, shape: SectorShape) -> list[ColumnProof]:
+def _column_proofs(partition: PartitionInput, shape: PorepShape) -> list[ColumnProof]:
     """15 for each challenge."""
     nodes = partition.column_nodes.reshape(-1).tolist()
     rows = partition.columns.reshape(len(nodes), shape.layers, NODE_BYTES).tolist()

@@ -23,7 +23,7 @@ import numpy as np
 
 from cuzk.kernels.modulus import FR
 from cuzk.sector.challenges import challenges
-from cuzk.sector.inputs import C1, COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput
+from cuzk.sector.inputs import COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput
 from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.merkle import as_limbs, sha256_children
 from cuzk.sector.path_check import OpenedTree, fail, first, poseidon, require_below_r
@@ -33,21 +33,12 @@ from cuzk.sector.shape import SectorShape
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
+    from cuzk.sector.porep import C1
 
 Trees = tuple[OpenedTree, OpenedTree, OpenedTree]
 """D, R_last and C."""
 
 OTHER_SECTOR = "use the registered proof, seed and ticket that the sector was sealed and proven with"
-
-
-def check(c1: C1, device: CpuDevice, *, miner: int | None = None) -> None:
-    """Raise InputError, with place and what to do, unless the sector passes.
-
-    `miner` is the numeric id whose sector this should be, if the caller knows it.
-    """
-    check_statement(c1, miner=miner)
-    for partition in c1.partitions:
-        check_partition(c1, partition, device)
 
 
 def check_statement(c1: C1, *, miner: int | None = None) -> None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cuzk.sector.porep_shape import DRG_DEGREE, EXPANDER_DEGREE
 from cuzk.sector.registered_proof import RegisteredProof
-from cuzk.sector.shape import DRG_DEGREE, EXPANDER_DEGREE, SectorShape
 
 COLUMN_NAMES = (
     "the challenged node",
@@ -115,36 +115,3 @@ class Statement:
     comm_d: bytes
     comm_r: bytes
     seed: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class C1:
-    """One sector's Commit 1 output. `origin` is where it came from, for messages.
-
-    The wrapper's sector number and size are None when the document came without its wrapper.
-    """
-
-    origin: str
-    registered_proof: RegisteredProof
-    comm_r: bytes
-    comm_d: bytes
-    replica_id: bytes
-    seed: bytes
-    ticket: bytes
-    sector_number: int | None
-    sector_bytes: int | None
-    partitions: tuple[PartitionInput, ...]
-
-    @property
-    def shape(self) -> SectorShape:
-        return self.registered_proof.shape
-
-    @property
-    def statement(self) -> Statement:
-        return Statement(
-            registered_proof=self.registered_proof,
-            replica_id=self.replica_id,
-            comm_d=self.comm_d,
-            comm_r=self.comm_r,
-            seed=self.seed,
-        )

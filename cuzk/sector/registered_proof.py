@@ -12,7 +12,8 @@ from enum import Enum
 from functools import cache
 
 from cuzk.errors import InputError, UsageError
-from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, shape_of
+from cuzk.sector.porep_shape import PorepShape, porep_shape
+from cuzk.sector.shape import GIB, KIB, MIB, shape_of
 
 
 class ApiVersion(Enum):
@@ -42,8 +43,8 @@ class RegisteredProof:
     feature: Feature
 
     @property
-    def shape(self) -> SectorShape:
-        return shape_of(self.sector_bytes)
+    def shape(self) -> PorepShape:
+        return porep_shape(self.sector_bytes)
 
     @property
     def size_key(self) -> str:

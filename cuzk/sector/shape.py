@@ -1,11 +1,9 @@
-"""The shape of a sector: what its size alone decides, and so what its circuit and its parameter files are.
+"""The shape of a sector: the trees over it, which its size alone decides.
 
 A tree over n nodes is made of *base* trees (arity 8), joined by one level of arity `sub_arity`, then by one
 of arity `top_arity`; an arity of 0 means that the level is absent. Trees C and R_last have this form
-(Poseidon); tree D is binary (SHA-256). Version and feature of a registered proof change neither circuit nor
-parameters.
-Sources: filecoin-proofs, constants.rs; storage-proofs-core, parameter_cache.rs; storage-proofs-porep,
-stacked/vanilla/params.rs.
+(Poseidon); tree D is binary (SHA-256).
+Sources: filecoin-proofs, constants.rs; storage-proofs-core, parameter_cache.rs.
 """
 
 from __future__ import annotations
@@ -17,12 +15,6 @@ from hashlib import sha256
 from cuzk.errors import InputError
 
 NODE_BYTES = 32
-DRG_DEGREE = 6
-EXPANDER_DEGREE = 8
-PARENTS = DRG_DEGREE + EXPANDER_DEGREE
-LABEL_PARENTS = 37
-"""Entries of a label's preimage: the parents, repeated to this number."""
-
 BASE_ARITY = 8
 PARAMETER_VERSION = "v28"
 
@@ -31,15 +23,11 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectorShape:
-    """Everything that follows from a sector's size. `challenges` is the number in each partition."""
+    """Everything that follows from a sector's size, whatever is proven of it."""
 
     sector_bytes: int
     sub_arity: int
     top_arity: int
-    layers: int
-    min_challenges: int
-    partitions: int
-    published: bool
 
     def __post_init__(self) -> None:
         leaves = BASE_ARITY**self.base_levels * max(self.sub_arity, 1) * max(self.top_arity, 1)
@@ -67,11 +55,6 @@ class SectorShape:
         return (BASE_ARITY,) * self.base_levels + upper
 
     @property
-    def challenges(self) -> int:
-        """Challenges of one partition, the same for every version and feature."""
-        return -(-self.min_challenges // self.partitions)
-
-    @property
     def name(self) -> str:
         """`2KiB`, `32GiB`: as registered proofs spell it."""
         for unit, bytes_ in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
@@ -83,66 +66,28 @@ class SectorShape:
     def tree_name(self) -> str:
         return f"merkletree-poseidon_hasher-{BASE_ARITY}-{self.sub_arity}-{self.top_arity}"
 
-    @property
-    def identifier(self) -> str:
-        """The text whose SHA-256 names the parameters."""
-        return (
-            "layered_drgporep::PublicParams{ graph: stacked_graph::StackedGraph{"
-            f"expansion_degree: {EXPANDER_DEGREE} base_graph: drgraph::BucketGraph{{size: {self.nodes}; "
-            f"degree: {DRG_DEGREE}; hasher: poseidon_hasher}} }}, challenges: LayerChallenges {{ "
-            f"layers: {self.layers}, max_count: {self.challenges} }}, tree: {self.tree_name} }}"
-        )
 
-    @property
-    def cache_id(self) -> str:
-        digest = sha256(self.identifier.encode()).hexdigest()
-        return f"stacked-proof-of-replication-{self.tree_name}-sha256_hasher-{digest}"
-
-    @property
-    def parameter_stem(self) -> str:
-        """Name of the parameter files without `.params`, `.vk` or `.meta`."""
-        return f"{PARAMETER_VERSION}-{self.cache_id}"
-
-
-def _small(sector_bytes: int, sub_arity: int, top_arity: int, *, published: bool) -> SectorShape:
-    return SectorShape(
-        sector_bytes=sector_bytes,
-        sub_arity=sub_arity,
-        top_arity=top_arity,
-        layers=2,
-        min_challenges=2,
-        partitions=1,
-        published=published,
-    )
-
-
-def _large(sector_bytes: int, sub_arity: int, top_arity: int) -> SectorShape:
-    return SectorShape(
-        sector_bytes=sector_bytes,
-        sub_arity=sub_arity,
-        top_arity=top_arity,
-        layers=11,
-        min_challenges=176,
-        partitions=10,
-        published=True,
-    )
+def parameter_name(what: str, identifier: str) -> str:
+    """Name of parameter files without `.params`, `.vk` or `.meta`; `identifier` describes the circuit."""
+    return f"{PARAMETER_VERSION}-{what}-{sha256(identifier.encode()).hexdigest()}"
 
 
 @cache
 def all_shapes() -> tuple[SectorShape, ...]:
-    """Every size that the circuit knows, ascending; a network accepts proofs of the `published` ones."""
-    return (
-        _small(2 * KIB, 0, 0, published=True),
-        _small(4 * KIB, 2, 0, published=False),
-        _small(16 * KIB, 8, 0, published=False),
-        _small(32 * KIB, 8, 2, published=False),
-        _small(8 * MIB, 0, 0, published=True),
-        _small(16 * MIB, 2, 0, published=False),
-        _small(512 * MIB, 0, 0, published=True),
-        _small(1 * GIB, 2, 0, published=False),
-        _large(32 * GIB, 8, 0),
-        _large(64 * GIB, 8, 2),
+    """Every size that a circuit knows, ascending."""
+    sizes = (
+        (2 * KIB, 0, 0),
+        (4 * KIB, 2, 0),
+        (16 * KIB, 8, 0),
+        (32 * KIB, 8, 2),
+        (8 * MIB, 0, 0),
+        (16 * MIB, 2, 0),
+        (512 * MIB, 0, 0),
+        (1 * GIB, 2, 0),
+        (32 * GIB, 8, 0),
+        (64 * GIB, 8, 2),
     )
+    return tuple(SectorShape(sector_bytes=n, sub_arity=sub, top_arity=top) for n, sub, top in sizes)
 
 
 def shape_of(sector_bytes: int) -> SectorShape:

@@ -25,29 +25,25 @@ from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon_hash import hash_many
 from cuzk.sector.challenges import challenges
 from cuzk.sector.graph import Graph
-from cuzk.sector.inputs import C1, Bytes, Counts, Labelings, PartitionInput, Statement
+from cuzk.sector.inputs import Bytes, Counts, Labelings, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.made_up import Maker
 from cuzk.sector.merkle import Limbs, as_limbs
+from cuzk.sector.porep import C1, SYNTHETIC_TICKET
+from cuzk.sector.porep_shape import PARENTS
 from cuzk.sector.public_inputs import graph_of
 from cuzk.sector.registered_proof import Feature, RegisteredProof
 from cuzk.sector.replica_id import replica_id
-from cuzk.sector.shape import NODE_BYTES, PARENTS
+from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.sparse_tree import SparseTree
 from cuzk.sector.thue_morse import ThueMorse
 
 LARGEST_LABELLED_NODES = 1 << 18
 """8 MiB, about a minute: a node takes 0.2 ms, most of it for finding its parents."""
 
-_TICKET = b"synthetic sector, sealed by none"  # what marks it: real tickets are drawn at random
 _MINER = 1000
 _SECTOR_NUMBER = 1
 _NODES_A_MESSAGE = 1 << 10
-
-
-def is_synthesized(c1: C1) -> bool:
-    """Whether `synthesize` made this sector, as far as its ticket tells."""
-    return c1.ticket == _TICKET
 
 
 def file_name(registered: RegisteredProof, seed: int) -> str:
@@ -69,7 +65,7 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
         replica_id=replica_id(
             miner=_MINER,
             sector_number=_SECTOR_NUMBER,
-            ticket=_TICKET,
+            ticket=SYNTHETIC_TICKET,
             comm_d=data.root,
             porep_id=registered.porep_id,
         ),
@@ -88,7 +84,7 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
         comm_d=data.root,
         replica_id=statement.replica_id,
         seed=statement.seed,
-        ticket=_TICKET,
+        ticket=SYNTHETIC_TICKET,
         sector_number=_SECTOR_NUMBER,
         sector_bytes=shape.sector_bytes,
         partitions=tuple(replica.opened(statement, k) for k in range(registered.partitions)),

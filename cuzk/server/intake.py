@@ -16,7 +16,7 @@ from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError
 from cuzk.sector.c1 import parse_c1
 from cuzk.sector.check import check_statement
-from cuzk.sector.inputs import C1
+from cuzk.sector.porep import C1
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.kinds import KINDS, POREP, Kind
 from cuzk.server.seam import ProofRequest

@@ -7,9 +7,9 @@ from cuzk.engine.jobs import Job, Priority
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
 from cuzk.errors import UsageError
+from cuzk.kinds import setup_name
 from cuzk.sector.registered_proof import all_registered_proofs
 from cuzk.sector_engine import Engine
-from cuzk.sector_setups import setup_name
 from cuzk.server.kinds import circuit_id
 from cuzk.server.seam import ProofRequest
 

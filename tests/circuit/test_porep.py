@@ -18,14 +18,15 @@ from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.digest import aux_digest, list_digest, r1cs_digest
 from cuzk.circuit.label import label
 from cuzk.circuit.numbers import free_bits
-from cuzk.circuit.porep import build_porep_circuit, challenge, commitments, free_values
+from cuzk.circuit.porep import build, challenge, commitments, free_values
 from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
 from cuzk.circuit.sha256 import constant_bits_be
 from cuzk.circuit.witness import assign
+from cuzk.kinds import built_circuit
 from cuzk.sector.c1 import read_c1
-from cuzk.sector.public_inputs import public_inputs
+from cuzk.sector.porep_shape import PorepShape, porep_shape, porep_shapes
 from cuzk.sector.registered_proof import registered_proof
-from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, all_shapes, shape_of
+from cuzk.sector.shape import GIB, KIB, MIB
 from cuzk.sector.synthesize import synthesize
 from tests.circuit.plain import DEVICE
 from tests.sector.documents import MADE_UP, POREP
@@ -54,14 +55,20 @@ SIZES = {
 
 
 @lru_cache(maxsize=2)
-def circuit_of(shape: SectorShape) -> Circuit:
+def circuit_of(shape: PorepShape) -> Circuit:
     """Built here, not by an earlier process."""
-    return build_porep_circuit(shape)
+    return built_circuit(shape)
 
 
-@pytest.mark.parametrize("sector_bytes", SIZES, ids=lambda size: shape_of(size).name)
+def first_challenge(shape: PorepShape) -> Circuit:
+    builder = CircuitBuilder("the first challenge")
+    build(builder, shape, challenges=1)
+    return builder.circuit()
+
+
+@pytest.mark.parametrize("sector_bytes", SIZES, ids=lambda size: porep_shape(size).name)
 def test_published_sizes_have_the_known_counts(sector_bytes: int) -> None:
-    circuit = circuit_of(shape_of(sector_bytes))
+    circuit = circuit_of(porep_shape(sector_bytes))
     counts, dense, nonzeros, bits = SIZES[sector_bytes]
     assert (circuit.num_constraints, circuit.num_aux, circuit.num_inputs) == counts
     assert (int(circuit.a_aux_density.sum()), int(circuit.b_aux_density.sum())) == dense
@@ -70,8 +77,8 @@ def test_published_sizes_have_the_known_counts(sector_bytes: int) -> None:
     assert np.flatnonzero(circuit.occurs(1)[: circuit.num_inputs]).tolist() == [0]
 
 
-@pytest.mark.parametrize("shape", all_shapes(), ids=lambda shape: shape.name)
-def test_every_size_follows_the_closed_form(shape: SectorShape) -> None:
+@pytest.mark.parametrize("shape", porep_shapes(), ids=lambda shape: shape.name)
+def test_every_size_follows_the_closed_form(shape: PorepShape) -> None:
     d, layers = shape.d_levels, shape.layers
     eights = shape.path_arities.count(8)
     twos = shape.path_arities.count(2)
@@ -89,7 +96,7 @@ def test_every_size_follows_the_closed_form(shape: SectorShape) -> None:
 
 
 def test_32_gib_is_described_in_little_memory() -> None:
-    circuit = circuit_of(shape_of(32 * GIB))
+    circuit = circuit_of(porep_shape(32 * GIB))
     arrays = [circuit.full_aux, circuit.section, *circuit.instances]
     assert sum(array.nbytes for array in arrays) < 32 * MIB
 
@@ -118,7 +125,7 @@ def test_label_has_the_rows_that_upstream_asserts() -> None:
 
 
 def test_fixed_part_has_the_known_rows() -> None:
-    circuit = circuit_of(shape_of(2 * KIB))
+    circuit = circuit_of(porep_shape(2 * KIB))
     expected = "681bfeb5237a77e92c0fc9dfbf20ef5588a0c960a9ac7ad6e9f6f84be2f4b97b"
     assert r1cs_digest(circuit, strands=1) == expected
 
@@ -126,11 +133,11 @@ def test_fixed_part_has_the_known_rows() -> None:
 @pytest.mark.parametrize(
     "sector_bytes",
     [pytest.param(2 * KIB), *(pytest.param(size, marks=pytest.mark.slow) for size in list(SIZES)[1:])],
-    ids=lambda size: shape_of(size).name,
+    ids=lambda size: porep_shape(size).name,
 )
 def test_first_challenge_has_the_known_rows(sector_bytes: int) -> None:
-    shape = shape_of(sector_bytes)
-    circuit = build_porep_circuit(shape, challenges=1)
+    shape = porep_shape(sector_bytes)
+    circuit = first_challenge(shape)
     assert r1cs_digest(circuit, strands=2) == UPSTREAM["r1cs_after_challenge_0"][shape.name]
 
 
@@ -144,11 +151,11 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize("case", cases())
 def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> None:
-    shape = shape_of(case["sector_size"])
+    shape = porep_shape(case["sector_size"])
     c1 = read_c1(POREP / case["file"], registered=MADE_UP.get(case["file"]))
     circuit = circuit_of(shape)
-    for partition, expected in zip(c1.partitions, case["partitions"], strict=True):
-        assignment = assign(DEVICE, circuit, free_values(c1, partition))
+    for k, expected in enumerate(case["partitions"]):
+        assignment = assign(DEVICE, circuit, free_values(c1, k))
         a, b = evaluate_rows(DEVICE, circuit, assignment)
         c = evaluate_side(DEVICE, circuit, assignment, 2)
         assert unsatisfied_row(DEVICE, circuit, a, b, c) is None
@@ -185,16 +192,16 @@ def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> Non
 def test_a_sector_that_nobody_sealed_satisfies_every_row_and_gives_a_verifiers_inputs(name: str) -> None:
     c1 = synthesize(registered_proof(name), seed=1, device=DEVICE, progress=lambda done, total: None)
     circuit = circuit_of(c1.shape)
-    last = c1.partitions[-1]
+    last = c1.partition_count - 1
     assignment = assign(DEVICE, circuit, free_values(c1, last))
     sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
     assert unsatisfied_row(DEVICE, circuit, *sides) is None
-    assert (assignment.inputs[1:] == public_inputs(c1.statement, last.index)).all()
+    assert (assignment.inputs[1:] == c1.public_inputs(last)).all()
 
 
 def test_no_instance_reads_a_variable_twice() -> None:
     """Rows keep terms of different slots apart: two slots of one variable would make two terms of one."""
-    circuit = build_porep_circuit(shape_of(32 * GIB), challenges=1)
+    circuit = first_challenge(porep_shape(32 * GIB))
     externals, table = circuit.instances, circuit.instances.table
     for row in table:
         template = circuit.templates[row["template"]]

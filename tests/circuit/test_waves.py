@@ -20,10 +20,11 @@ from cuzk.circuit.numbers import (
     pack_into_input,
     to_bits,
 )
-from cuzk.circuit.porep import porep_circuit
 from cuzk.circuit.waves import waves_of
 from cuzk.kernels.witness import COPY, FREE, NOTHING, PACK
-from cuzk.sector.shape import GIB, KIB, shape_of
+from cuzk.kinds import circuit_of
+from cuzk.sector.porep_shape import porep_shape
+from cuzk.sector.shape import GIB, KIB
 from tests.toy_circuit import toy_circuit
 
 
@@ -50,7 +51,7 @@ def read_and_filled(circuit: Circuit, i: int) -> tuple[np.ndarray, np.ndarray]:
     return variables[:own], variables[own:]
 
 
-@pytest.mark.parametrize("made", [small, toy_circuit, lambda: porep_circuit(shape_of(2 * KIB))])
+@pytest.mark.parametrize("made", [small, toy_circuit, lambda: circuit_of(porep_shape(2 * KIB))])
 def test_what_a_wave_reads_is_there_before(made: Callable[[], Circuit]) -> None:
     circuit = made()
     waves = waves_of(circuit)
@@ -74,6 +75,6 @@ def test_what_a_wave_reads_is_there_before(made: Callable[[], Circuit]) -> None:
 @pytest.mark.parametrize(("sector_bytes", "waves"), [(2 * KIB, 30), (32 * GIB, 150)])
 def test_the_longest_chain_is_the_tree_of_data(sector_bytes: int, waves: int) -> None:
     """Insertion, bits, two SHA-256 blocks and packing, a level."""
-    starts = waves_of(porep_circuit(shape_of(sector_bytes))).starts
-    assert len(starts) - 1 == waves == 5 * shape_of(sector_bytes).d_levels
+    starts = waves_of(circuit_of(porep_shape(sector_bytes))).starts
+    assert len(starts) - 1 == waves == 5 * porep_shape(sector_bytes).d_levels
     assert (np.diff(starts) > 0).all()

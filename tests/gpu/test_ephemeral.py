@@ -14,7 +14,6 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.benchmark import bench_partitions
-from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.events import ignore
 from cuzk.groth16.ephemeral import EphemeralParameters
 from cuzk.groth16.proof import PROOF_BYTES, split_proofs
@@ -25,6 +24,7 @@ from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.public_inputs import public_inputs
 
@@ -38,7 +38,7 @@ def test_key_and_proof_are_upstreams_to_the_byte(device: CudaDevice) -> None:
     release()
     host, card = CpuDevice(), CudaDevice(device.name)
     c1 = read_c1(POREP / CASE["file"])
-    circuit = porep_circuit(c1.shape)
+    circuit = circuit_of(c1.shape)
     parameters = EphemeralParameters.of(host, card, circuit, Trapdoors.of(TRAPDOORS))
     assert hashlib.sha256(parameters.key.to_bytes()).hexdigest() == KNOWN["params_2k"]["vk_sha256"]
     with closing(GpuTarget(host, "cuda:0", lambda: card, parameters)) as target:
@@ -49,7 +49,7 @@ def test_key_and_proof_are_upstreams_to_the_byte(device: CudaDevice) -> None:
             target,
             parameters,
             circuit,
-            target.assign(circuit, free_values(c1, c1.partitions[0])),
+            target.assign(circuit, free_values(c1, 0)),
             Randomizers(r=13, s=17),
             public_inputs=public_inputs(c1.statement, 0),
         )

@@ -11,12 +11,12 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.benchmark import bench_partitions
-from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.groth16.proof import PROOF_BYTES
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.target_gpu import release
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.registered_proof import registered_proof
 from cuzk.sector.synthesize import synthesize
 
@@ -28,10 +28,10 @@ CONSTRAINTS = {"StackedDrg32GiBV1_1": 130_278_869, "StackedDrg64GiBV1_1": 131_18
 def test_every_row_of_a_partition_holds_and_a_flipped_bit_breaks_one(name: str, device: CudaDevice) -> None:
     release()
     c1 = synthesize(registered_proof(name), seed=7, device=CpuDevice(), progress=lambda done, total: None)
-    circuit = porep_circuit(c1.shape)
+    circuit = circuit_of(c1.shape)
     assert circuit.num_constraints == CONSTRAINTS[name]
     synthesis = DeviceSynthesis(device, circuit)
-    synthesis.assign(free_values(c1, c1.partitions[-1]))
+    synthesis.assign(free_values(c1, c1.partition_count - 1))
     assert synthesis.unsatisfied_row() is None
     is_bit = np.ones(circuit.num_aux, np.bool_)
     is_bit[circuit.full_aux] = False

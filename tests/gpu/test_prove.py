@@ -14,7 +14,6 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 import cuzk
-from cuzk.circuit.porep import porep_circuit
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, StageDone
 from cuzk.explain import explain
@@ -25,7 +24,8 @@ from cuzk.kernels.curve import G1
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FQ, FR
-from cuzk.sector.shape import shape_of
+from cuzk.kinds import circuit_of
+from cuzk.sector.porep_shape import porep_shape
 from tests.gpu.upstream import POREP, UPSTREAM
 
 C1 = "2k-random.json"
@@ -168,10 +168,10 @@ def test_too_little_memory_is_told_with_the_plan_and_nothing_is_left_on_the_card
     target = GpuTarget(CpuDevice(), "cuda:0", small, PointsOfFile(parameters))
     target.prepare()
     with pytest.raises(ResourceError, match="of the GPU's memory") as raised:
-        target.opened(porep_circuit(shape_of(2048)))
+        target.opened(circuit_of(porep_shape(2048)))
     assert "the plan: points of h" in str(raised.value)
     with pytest.raises(ResourceError):
-        target.rows(porep_circuit(shape_of(2048)), None)
+        target.rows(circuit_of(porep_shape(2048)), None)
     target.close()
     assert [card.memory.used_bytes for card in cards] == [0]
     assert prove(params) == UPSTREAM[C1]
@@ -188,9 +188,9 @@ def test_memory_that_runs_out_midway_goes_back(
     monkeypatch.setattr(card.memory, "limit_bytes", 1 << 30)
     monkeypatch.setattr(card, "free_memory", lambda: 8 << 30)
     target.prepare()
-    target.opened(porep_circuit(shape_of(2048)))
+    target.opened(circuit_of(porep_shape(2048)))
     with pytest.raises(ResourceError, match="budget of GPU memory"):
-        target.rows(porep_circuit(shape_of(2048)), None)
+        target.rows(circuit_of(porep_shape(2048)), None)
     target.close()
     assert card.memory.used_bytes == 0
     assert prove(params) == UPSTREAM[C1]
@@ -199,7 +199,7 @@ def test_memory_that_runs_out_midway_goes_back(
 @pytest.mark.parametrize("vram_limit", [6 << 30, 3 << 30, 2 << 30, 7 << 28])
 def test_less_memory_means_passes_and_slices_and_the_same_proof(params: Path, vram_limit: int) -> None:
     release()
-    explained = explain(shape_of(2048), device="cuda:0", vram_limit=vram_limit).card
+    explained = explain(porep_shape(2048), device="cuda:0", vram_limit=vram_limit).card
     proof = cuzk.prove(
         POREP / C1, params=params, device="cuda:0", vram_limit=vram_limit, insecure_rs=(13, 17)
     ).proof
@@ -227,6 +227,6 @@ def test_the_card_holds_what_its_plan_says_and_the_driver_no_more_than_the_reser
     beside = plan.facts.free_bytes - free - memory.used_bytes
     print(f"beside arrays the driver took {beside >> 20} MiB of {plan.facts.reserve_bytes >> 20} reserved")
     assert beside <= plan.facts.reserve_bytes
-    explanation = explain(shape_of(2048), device="cuda:0")
+    explanation = explain(porep_shape(2048), device="cuda:0")
     assert explanation.card is not None and explanation.card.sections == plan.sections
     release()

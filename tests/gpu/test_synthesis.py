@@ -13,7 +13,6 @@ if find_spec("numba_cuda") is None:
 
 from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.numbers import free_numbers, inputize
-from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, assign
@@ -22,6 +21,7 @@ from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
+from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from tests.circuit.plain import free
 from tests.sector.documents import POREP
@@ -32,7 +32,7 @@ SIDES = range(3)
 
 def sector(file: str) -> tuple[Circuit, FreeValues]:
     c1 = read_c1(POREP / file)
-    return porep_circuit(c1.shape), free_values(c1, c1.partitions[0])
+    return circuit_of(c1.shape), free_values(c1, 0)
 
 
 @pytest.fixture(scope="module")

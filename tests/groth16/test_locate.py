@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from cuzk.groth16.manifest import ManifestEntry
 from cuzk.groth16.verifying_key import VerifyingKey
 
 STEM = "v28-toy"
+TOY: Any = SimpleNamespace(kind="toy-proof", name="2KiB", parameter_stem=STEM)
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +53,8 @@ def place(folder: Path, key: VerifyingKey, *, marked_for: VerifyingKey | None = 
 
 
 def find(explicit: Path | None = None) -> Found:
-    found = find_parameters(STEM, sector_size="2KiB", explicit=explicit)
-    key = find_verifying_key(STEM, sector_size="2KiB", explicit=explicit)
+    found = find_parameters(TOY, explicit=explicit)
+    key = find_verifying_key(TOY, explicit=explicit)
     assert key.path == found.path.with_suffix(".vk")
     assert (key.key, key.is_development) == (found.key, found.is_development)
     return found
@@ -118,7 +121,7 @@ def test_another_key_without_a_mark_of_its_own_contradicts_the_manifest(
         (home / "usual" / (STEM + MARK_SUFFIX)).write_bytes(mark)
     for search in (find_parameters, find_verifying_key):
         with pytest.raises(ParameterError, match="the manifest contradicts the file") as raised:
-            search(STEM, sector_size="2KiB")
+            search(TOY)
         assert raised.value.where is not None and raised.value.where.startswith(str(path.with_suffix("")))
 
 
@@ -128,23 +131,23 @@ def test_missing_parameters_name_folders_and_commands(
     publish("0" * 32)
     monkeypatch.setenv("FIL_PROOFS_PARAMETER_CACHE", str(home / "variable"))
     with pytest.raises(ParameterError, match=rf"{STEM}\.params is missing") as raised:
-        find_parameters(STEM, sector_size="32GiB")
+        find_parameters(TOY)
     for folder in ("variable", "usual", "data/cuzk/parameters"):
         assert str(home / folder) in str(raised.value.where)
-    assert "cuzk params fetch --sector-size 32GiB" in str(raised.value.next)
-    assert "cuzk params generate --sector-size 32GiB --insecure-dev" in str(raised.value.next)
+    assert "cuzk params fetch --kind toy-proof --sector-size 2KiB" in str(raised.value.next)
+    assert "cuzk params generate --kind toy-proof --sector-size 2KiB --insecure-dev" in str(raised.value.next)
 
 
 def test_missing_unpublished_parameters_can_only_be_generated() -> None:
     with pytest.raises(ParameterError, match="is missing") as raised:
-        find_verifying_key(STEM, sector_size="4KiB")
-    assert "generate --sector-size 4KiB" in str(raised.value.next) and "fetch" not in str(raised.value.next)
+        find_verifying_key(TOY)
+    assert "params generate" in str(raised.value.next) and "fetch" not in str(raised.value.next)
 
 
 def test_a_folder_that_does_not_exist_is_not_passed_over(home: Path, small_key: VerifyingKey) -> None:
     place(home / "usual", small_key)
     with pytest.raises(ParameterError, match="no such folder"):
-        find_parameters(STEM, sector_size="2KiB", explicit=home / "mistyped")
+        find_parameters(TOY, explicit=home / "mistyped")
 
 
 @pytest.mark.parametrize(("content", "reason"), [(b"", "empty"), (b"\0" * 900, "count of ic")])
@@ -154,4 +157,4 @@ def test_a_damaged_file_is_not_passed_over(
     place(home / "usual", small_key).write_bytes(content)
     place(home / "data" / "cuzk" / "parameters", small_key)
     with pytest.raises(ParameterError, match=reason):
-        find_parameters(STEM, sector_size="2KiB")
+        find_parameters(TOY)

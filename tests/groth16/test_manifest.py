@@ -9,7 +9,7 @@ import pytest
 
 from cuzk.groth16.files import file_digest
 from cuzk.groth16.manifest import all_entries, entry_of
-from cuzk.sector.shape import shape_of
+from cuzk.sector.porep_shape import porep_shape
 
 PUBLISHED_DIGESTS = {
     2 << 10: ("434fb1338ecfaf0f59256f30dde4968f", "dc1ade9929ade1708238f155343044ac"),
@@ -22,7 +22,7 @@ PUBLISHED_DIGESTS = {
 
 @pytest.mark.parametrize("sector_bytes", PUBLISHED_DIGESTS)
 def test_every_published_size_has_its_two_files(sector_bytes: int) -> None:
-    stem = shape_of(sector_bytes).parameter_stem
+    stem = porep_shape(sector_bytes).parameter_stem
     params, key = entry_of(f"{stem}.params"), entry_of(f"{stem}.vk")
     assert params is not None and key is not None
     assert (params.digest, key.digest) == PUBLISHED_DIGESTS[sector_bytes]
@@ -30,7 +30,7 @@ def test_every_published_size_has_its_two_files(sector_bytes: int) -> None:
 
 
 def test_unpublished_sizes_have_none() -> None:
-    assert entry_of(f"{shape_of(4 << 10).parameter_stem}.params") is None
+    assert entry_of(f"{porep_shape(4 << 10).parameter_stem}.params") is None
 
 
 def test_entries_have_names_of_their_own() -> None:

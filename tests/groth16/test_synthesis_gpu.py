@@ -16,7 +16,6 @@ if find_spec("numba_cuda") is None:
 from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.merkle_path import merkle_path, sha256_node
 from cuzk.circuit.numbers import free_numbers, inputize
-from cuzk.circuit.porep import free_values, porep_circuit
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, assign
@@ -27,6 +26,7 @@ from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
+from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from tests.circuit.plain import free
 from tests.groth16.played_circuit import EFFECTS
@@ -57,7 +57,7 @@ def paths() -> tuple[Circuit, FreeValues]:
 
 def sector() -> tuple[Circuit, FreeValues]:
     c1 = read_c1(POREP / "2k-random.json")
-    return porep_circuit(c1.shape), free_values(c1, c1.partitions[0])
+    return circuit_of(c1.shape), free_values(c1, 0)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
 from cuzk.kernels.proof_kernels_gpu import proof_kernels
 from cuzk.kernels.selection_gpu import take_reversed
 from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
-from cuzk.porep_jobs import PorepSetup, Prepared
+from cuzk.proof_jobs import Prepared, ProofSetup
 from tests.circuit.plain import row_values
 from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
@@ -433,7 +433,7 @@ def test_an_engine_holds_its_lock_while_the_driver_is_asked_and_gives_it_back_fo
     target.prepare()
     target.opened(toy)
     target.loaded()
-    setup = PorepSetup(
+    setup = ProofSetup(
         name="toy",
         key="toy",
         circuit=toy,

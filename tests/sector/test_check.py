@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cuzk.errors import InputError
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.sector.c1 import parse_c1, read_c1
-from cuzk.sector.check import check
 from cuzk.sector.registered_proof import ApiVersion, Feature, RegisteredProof, registered_proof
+from cuzk.sources import check_input
 from tests.sector.documents import CASES, MADE_UP, POREP, compact, inner, wrapped
 from tests.sector.sealing import sealed
 
@@ -23,11 +23,11 @@ ZERO = inner("2k-zero.json")
 
 @pytest.mark.parametrize("file", CASES)
 def test_upstreams_sectors_pass(file):
-    check(read_c1(POREP / file, registered=MADE_UP.get(file)), DEVICE, miner=CASES[file]["miner"])
+    check_input(read_c1(POREP / file, registered=MADE_UP.get(file)), DEVICE, miner=CASES[file]["miner"])
 
 
 def test_upstreams_sectors_pass_on_one_lane_too():
-    check(read_c1(POREP / "shape-16k.json", registered=MADE_UP["shape-16k.json"]), CpuDevice(2, 1))
+    check_input(read_c1(POREP / "shape-16k.json", registered=MADE_UP["shape-16k.json"]), CpuDevice(2, 1))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_upstreams_sectors_pass_on_one_lane_too():
 )
 def test_a_sector_sealed_here_passes_for_every_version_and_feature(name):
     data = [random.Random(name).randrange(2**254) for _ in range(64)]
-    check(parse_c1(wrapped(sealed(registered_proof(name), data)), origin="sealed"), DEVICE, miner=1000)
+    check_input(parse_c1(wrapped(sealed(registered_proof(name), data)), origin="sealed"), DEVICE, miner=1000)
 
 
 def test_a_sector_whose_trees_have_a_top_level_passes():
@@ -53,12 +53,12 @@ def test_a_sector_whose_trees_have_a_top_level_passes():
         feature=Feature.INTERACTIVE,
     )
     document = sealed(registered, range(1024))
-    check(parse_c1(compact(document), origin="sealed", registered=registered), DEVICE)
+    check_input(parse_c1(compact(document), origin="sealed", registered=registered), DEVICE)
 
 
 def refusal(document, *, miner=None, **changes):
     with pytest.raises(InputError) as caught:
-        check(parse_c1(wrapped(document, **changes), origin="c1.json"), DEVICE, miner=miner)
+        check_input(parse_c1(wrapped(document, **changes), origin="c1.json"), DEVICE, miner=miner)
     assert caught.value.where.startswith("c1.json") and caught.value.next
     return str(caught.value)
 
@@ -167,8 +167,8 @@ def test_the_sector_of_another_miner_or_number_is_refused():
 
 def test_a_miner_cannot_be_checked_without_a_sector_number():
     with pytest.raises(InputError, match="no sector number"):
-        check(parse_c1(compact(ZERO), origin="c1.json"), DEVICE, miner=1000)
-    check(parse_c1(compact(ZERO), origin="c1.json"), DEVICE)
+        check_input(parse_c1(compact(ZERO), origin="c1.json"), DEVICE, miner=1000)
+    check_input(parse_c1(compact(ZERO), origin="c1.json"), DEVICE)
 
 
 def test_a_wrapper_that_contradicts_the_registered_proof_is_refused():
@@ -178,7 +178,7 @@ def test_a_wrapper_that_contradicts_the_registered_proof_is_refused():
 @pytest.mark.parametrize("name", ["StackedDrg2KiBV1", "StackedDrg2KiBV1_1_Feat_SyntheticPoRep"])
 def test_a_sector_of_another_version_or_feature_is_refused(name):
     with pytest.raises(InputError, match="ask for node|but the graph has node"):
-        check(parse_c1(wrapped(ZERO | {"registered_proof": name}), origin="c1.json"), DEVICE)
+        check_input(parse_c1(wrapped(ZERO | {"registered_proof": name}), origin="c1.json"), DEVICE)
 
 
 def test_challenges_of_the_other_order_are_refused():
@@ -258,7 +258,7 @@ def test_a_mutated_document_is_refused_or_passes_but_never_crashes(data):
         elif isinstance(holder, list):
             holder.insert(place[-1], copy.deepcopy(holder[place[-1]]))
     try:
-        check(parse_c1(wrapped(document), origin="c1.json"), DEVICE, miner=1000)
+        check_input(parse_c1(wrapped(document), origin="c1.json"), DEVICE, miner=1000)
     except InputError as error:
         assert len(str(error)) < 500
 
@@ -278,6 +278,6 @@ def test_a_file_with_changed_bytes_is_refused_or_passes_but_never_crashes(text, 
     start = int(cut * len(text))
     damaged = text[:start] + patch + text[start + length :]
     try:
-        check(parse_c1(damaged, origin="c1.json"), DEVICE)
+        check_input(parse_c1(damaged, origin="c1.json"), DEVICE)
     except InputError as error:
         assert len(str(error)) < 500

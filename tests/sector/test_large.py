@@ -18,10 +18,10 @@ from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon_hash import hash_many
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.challenges import challenges
-from cuzk.sector.check import check
 from cuzk.sector.inputs import Statement
 from cuzk.sector.public_inputs import graph_of
 from cuzk.sector.registered_proof import registered_proof
+from cuzk.sources import check_input
 from tests.sector.documents import wrapped
 from tests.sector.sealing import Tree, document, encode, label, label_parents, sha_all, sha_node
 
@@ -91,7 +91,7 @@ def c1_file(request, tmp_path_factory):
 def test_a_large_sector_passes_within_seconds_and_a_flipped_bit_does_not(c1_file):
     c1 = read_c1(c1_file)
     start = time.perf_counter()
-    check(c1, DEVICE)
+    check_input(c1, DEVICE)
     seconds = time.perf_counter() - start
     print(f"checked in {seconds:.2f} s")
     assert seconds < 10
@@ -100,7 +100,7 @@ def test_a_large_sector_passes_within_seconds_and_a_flipped_bit_does_not(c1_file
     siblings[11, 3, 40, 5] ^= 4
     damaged = replace(partition, c_paths=replace(partition.c_paths, siblings=siblings))
     with pytest.raises(InputError, match="partition 7, challenge 11, C path of DRG parent 2"):
-        check(replace(c1, partitions=(*c1.partitions[:7], damaged, *c1.partitions[8:])), DEVICE)
+        check_input(replace(c1, partitions=(*c1.partitions[:7], damaged, *c1.partitions[8:])), DEVICE)
 
 
 @pytest.mark.slow

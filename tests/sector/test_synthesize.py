@@ -12,7 +12,6 @@ from cuzk.errors import InputError, UsageError
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.sector.c1 import parse_c1
 from cuzk.sector.c1_writer import encode_c1
-from cuzk.sector.check import check
 from cuzk.sector.public_inputs import graph_of
 from cuzk.sector.registered_proof import (
     Feature,
@@ -21,7 +20,8 @@ from cuzk.sector.registered_proof import (
     registered_proof_of_size,
 )
 from cuzk.sector.shape import GIB, KIB, MIB
-from cuzk.sector.synthesize import LARGEST_LABELLED_NODES, is_synthesized, synthesize
+from cuzk.sector.synthesize import LARGEST_LABELLED_NODES, synthesize
+from cuzk.sources import check_input
 from tests.sector.documents import POREP, compact
 from tests.sector.sealing import sealed
 
@@ -65,10 +65,10 @@ def arrays(value, name=""):
 @pytest.mark.parametrize("name", cases(can_be_made))
 def test_every_check_passes_in_memory_and_from_the_file_and_arrays_are_the_readers(name):
     c1 = made(name)
-    check(c1, DEVICE, miner=1000)
+    check_input(c1, DEVICE, miner=1000)
     read = parse_c1(encode_c1(c1), origin="c1.json")
-    check(read, DEVICE, miner=1000)
-    assert is_synthesized(c1) and is_synthesized(read)
+    check_input(read, DEVICE, miner=1000)
+    assert c1.is_synthetic and read.is_synthetic
     for field in ("registered_proof", "comm_r", "comm_d", "replica_id", "seed", "ticket"):
         assert getattr(c1, field) == getattr(read, field)
     assert (c1.sector_number, c1.sector_bytes) == (read.sector_number, read.sector_bytes)
@@ -124,7 +124,7 @@ def test_a_challenge_that_is_another_ones_parent_has_one_column(name):
                 found.add("DRG" if column <= 6 else "expander")
                 own = partition.columns[1 - challenge, 0]
                 assert np.array_equal(partition.columns[challenge, column], own)
-                check(c1, DEVICE, miner=1000)
+                check_input(c1, DEVICE, miner=1000)
     assert found == {"DRG", "expander"}
 
 
@@ -159,7 +159,7 @@ def test_progress_reaches_its_total_where_it_takes_long():
 
 @pytest.mark.parametrize("file", ["2k-zero.json", "2k-random.json"])
 def test_a_sealed_sector_is_not_taken_for_a_synthetic_one(file):
-    assert not is_synthesized(parse_c1((POREP / file).read_bytes(), origin=file))
+    assert not parse_c1((POREP / file).read_bytes(), origin=file).is_synthetic
 
 
 def test_a_size_stands_for_version_1_1_and_a_name_must_agree_with_it():

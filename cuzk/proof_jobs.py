@@ -1,4 +1,4 @@
-"""PoRep sectors as an engine sees them: the inputs of a job, parameters, and a prover on a device.
+"""Proofs as an engine sees them: the inputs of a job, parameters, and a prover on a device.
 
 prepare     check of the vanilla proofs, free values                  host, any thread
 on device   variables, rows, quotient, sums                           one target, one proof at a time
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import free_values
 from cuzk.circuit.witness import FreeValues, free_places
 from cuzk.engine.seam import Needs
 from cuzk.engine.turn import Turn
@@ -26,16 +25,15 @@ from cuzk.groth16.prove import Randomizers, assemble, begin_proof
 from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.sector.check import check_partition
-from cuzk.sector.inputs import C1
-from cuzk.sector.public_inputs import public_inputs
+from cuzk.kinds import free_values
+from cuzk.sector.claim import ProofInput
 
 _NUMBER_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PorepSetup:
-    """The parameters of a sector size, with its circuit, for the devices of one engine.
+class ProofSetup:
+    """Parameters with their circuit, for the devices of one engine.
 
     key          what tells the file from others
     needs_of     what it takes, by device
@@ -53,8 +51,8 @@ class PorepSetup:
     def needs(self, device: str) -> Needs:
         return self.needs_of[device]
 
-    def open(self, device: str) -> PorepProver:
-        return PorepProver(self, self.open_target(device))
+    def open(self, device: str) -> DeviceProver:
+        return DeviceProver(self, self.open_target(device))
 
     @property
     def partition_bytes(self) -> int:
@@ -71,10 +69,10 @@ class Prepared:
     randomizers: Randomizers | None
 
 
-class PorepProver:
+class DeviceProver:
     """A setup on one device. Its target serves one proof at a time: the turn's lock, or its only worker."""
 
-    def __init__(self, setup: PorepSetup, target: Target) -> None:
+    def __init__(self, setup: ProofSetup, target: Target) -> None:
         self._setup, self._target = setup, target
 
     def prove(self, prepared: Prepared, turn: Turn) -> bytes:
@@ -93,51 +91,48 @@ class PorepProver:
         self._target.close()
 
 
-class PorepWork:
-    """The partitions of a sector that are to be proven; its statement has been checked.
+class ProofWork:
+    """The partitions of an input that are to be proven; its statement has been checked.
 
     host         threads for the checks
     randomizers  fixed ones, for tests; None gives fresh ones to every proof
     """
 
-    kind = "porep-c2"
-
     def __init__(
         self,
-        c1: C1,
+        given: ProofInput,
         partitions: tuple[int, ...],
-        setup: PorepSetup,
+        setup: ProofSetup,
         host: CpuDevice,
         randomizers: Randomizers | None = None,
     ) -> None:
-        self._c1, self._host, self._randomizers = c1, host, randomizers
+        self._given, self._host, self._randomizers = given, host, randomizers
+        self.kind = given.shape.kind
         self.partitions, self.setup = partitions, setup
-        digest = hashlib.sha256(repr((partitions, randomizers)).encode())
-        self.input_bytes = _feed(digest, c1)
+        digest = hashlib.sha256(repr((self.kind, partitions, randomizers)).encode())
+        self.input_bytes = _feed(digest, given)
         self.digest = digest.hexdigest()
         self.partition_bytes = setup.partition_bytes
 
     def prepare(self, partition: int) -> Prepared:
         """Raises InputError, with the place, for vanilla proofs that are not those of the statement."""
-        c1 = self._c1
-        check_partition(c1, c1.partitions[partition], self._host)
-        free = free_values(c1, c1.partitions[partition])
-        return Prepared(free=free, randomizers=self._randomizers)
+        self._given.check_partition(partition, self._host)
+        return Prepared(free=free_values(self._given, partition), randomizers=self._randomizers)
 
     def holds(self, partition: int, proof: bytes) -> bool:
         """Also False when a point of the proof is none."""
-        inputs = public_inputs(self._c1.statement, partition)
+        inputs = self._given.public_inputs(partition)
         try:
             return self.setup.verifier.verify_partition(inputs, Proof.from_bytes(proof))
         except InputError:
             return False
 
     def assemble(self, proofs: Sequence[bytes]) -> bytes:
-        inputs = [public_inputs(self._c1.statement, partition) for partition in self.partitions]
+        inputs = [self._given.public_inputs(partition) for partition in self.partitions]
         if not self.setup.verifier.verify_partitions(inputs, [Proof.from_bytes(proof) for proof in proofs]):
             raise ProofError(
                 "the proofs of the partitions hold one by one, but not together; none was handed out",
-                where=self._c1.origin,
+                where=self._given.origin,
                 next="this is a fault of cuzk: please report it",
             )
         whole = b"".join(proofs)

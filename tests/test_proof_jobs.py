@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuzk import porep_jobs
+from cuzk import proof_jobs
 from cuzk.circuit.builder import Circuit
 from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.seam import Needs
@@ -25,7 +25,7 @@ from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.porep_jobs import PorepProver, PorepSetup, PorepWork, Prepared
+from cuzk.proof_jobs import DeviceProver, Prepared, ProofSetup, ProofWork
 from cuzk.sector.c1 import read_c1
 from tests.groth16.test_prove import PROOF_R13_S17
 from tests.sector.documents import POREP
@@ -71,9 +71,9 @@ class RecordingTarget:
 
 
 @pytest.fixture
-def setup(toy: Circuit, params: Path) -> PorepSetup:
+def setup(toy: Circuit, params: Path) -> ProofSetup:
     parameters = open_parameters(params)
-    return PorepSetup(
+    return ProofSetup(
         name="toy",
         key="toy",
         circuit=toy,
@@ -99,7 +99,7 @@ def turn(lock: threading.Lock, over: list[bool] | None = None, mode: Any = "narr
 
 
 def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
-    setup: PorepSetup, target: RecordingTarget, lock: threading.Lock, monkeypatch: pytest.MonkeyPatch
+    setup: ProofSetup, target: RecordingTarget, lock: threading.Lock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def noted(name: str, function: Any) -> Any:
         def call(*arguments: Any, **named: Any) -> Any:
@@ -108,9 +108,9 @@ def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
 
         return call
 
-    monkeypatch.setattr(porep_jobs, "assemble", noted("assemble", porep_jobs.assemble))
+    monkeypatch.setattr(proof_jobs, "assemble", noted("assemble", proof_jobs.assemble))
     monkeypatch.setattr(Randomizers, "fresh", noted("fresh", Randomizers.fresh))
-    prover = PorepProver(setup, target)  # type: ignore[arg-type]
+    prover = DeviceProver(setup, target)  # type: ignore[arg-type]
     assert prover.prove(PREPARED, turn(lock)).hex() == PROOF_R13_S17
     prover.prove(replace(PREPARED, randomizers=None), turn(lock))
 
@@ -127,11 +127,11 @@ def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
 
 @pytest.mark.parametrize("at", ["assign", "rows", "quotient", "sum_over", "sum_of_h", "end of sum_over"])
 def test_a_proof_that_nobody_wants_ends_at_the_next_step_and_leaves_the_target_usable(
-    at: str, setup: PorepSetup, target: RecordingTarget, lock: threading.Lock
+    at: str, setup: ProofSetup, target: RecordingTarget, lock: threading.Lock
 ) -> None:
     over: list[bool] = []
     target.during = lambda name: over.append(True) if name == at and not over else None
-    prover = PorepProver(setup, target)  # type: ignore[arg-type]
+    prover = DeviceProver(setup, target)  # type: ignore[arg-type]
     with pytest.raises(Abandoned):
         prover.prove(PREPARED, turn(lock, over))
     assert target.calls[-1][0] == at or at == "sum_over"  # the sums of a proof are begun together
@@ -144,7 +144,7 @@ class ToyWork:
 
     kind, partitions, input_bytes, partition_bytes = "toy", (0, 1, 2), 0, 0
 
-    def __init__(self, setup: PorepSetup, digest: str) -> None:
+    def __init__(self, setup: ProofSetup, digest: str) -> None:
         self.setup, self.digest = setup, digest
 
     def prepare(self, partition: int) -> Prepared:
@@ -158,7 +158,7 @@ class ToyWork:
 
 
 @pytest.mark.parametrize("gpu_lock", ["narrow", "coarse", "none"])
-def test_workers_that_share_a_device_give_upstreams_proofs(gpu_lock: Any, setup: PorepSetup) -> None:
+def test_workers_that_share_a_device_give_upstreams_proofs(gpu_lock: Any, setup: ProofSetup) -> None:
     """In any of the modes: with "none" each has a target of its own."""
     places = [DevicePlace(name="cpu", memory_bytes=0)]
     with Pipeline(places, host_bytes=1 << 20, settings=Settings(gpu_lock=gpu_lock)) as engine:
@@ -172,21 +172,21 @@ def test_workers_that_share_a_device_give_upstreams_proofs(gpu_lock: Any, setup:
 
 
 @pytest.fixture
-def work_of(setup: PorepSetup) -> Callable[..., PorepWork]:
-    def work(c1: Any = None, partitions: tuple[int, ...] = (0,), rs: Any = None) -> PorepWork:
-        return PorepWork(c1 or read_c1(POREP / "2k-random.json"), partitions, setup, HOST, rs)
+def work_of(setup: ProofSetup) -> Callable[..., ProofWork]:
+    def work(c1: Any = None, partitions: tuple[int, ...] = (0,), rs: Any = None) -> ProofWork:
+        return ProofWork(c1 or read_c1(POREP / "2k-random.json"), partitions, setup, HOST, rs)
 
     return work
 
 
-def test_equal_inputs_have_equal_digests_wherever_they_came_from(work_of: Callable[..., PorepWork]) -> None:
+def test_equal_inputs_have_equal_digests_wherever_they_came_from(work_of: Callable[..., ProofWork]) -> None:
     c1 = read_c1(POREP / "2k-random.json")
     works = [work_of(), work_of(replace(c1, origin="elsewhere"))]
     assert works[0].digest == works[1].digest
     assert works[0].input_bytes == works[1].input_bytes > 15 * 32 * 2  # more than its columns
 
 
-def test_every_input_changes_the_digest(work_of: Callable[..., PorepWork]) -> None:
+def test_every_input_changes_the_digest(work_of: Callable[..., ProofWork]) -> None:
     c1 = read_c1(POREP / "2k-random.json")
     [partition] = c1.partitions
     columns = partition.columns.copy()
@@ -204,7 +204,7 @@ def test_every_input_changes_the_digest(work_of: Callable[..., PorepWork]) -> No
     assert len({work.digest for work in [work_of(), *others]}) == 1 + len(others)
 
 
-def test_vanilla_proofs_are_checked_when_a_partition_is_prepared(work_of: Callable[..., PorepWork]) -> None:
+def test_vanilla_proofs_are_checked_when_a_partition_is_prepared(work_of: Callable[..., ProofWork]) -> None:
     c1 = read_c1(POREP / "2k-random.json")
     good = work_of(c1).prepare(0)
     assert len(good.free.numbers) and good.randomizers is None
@@ -217,5 +217,5 @@ def test_vanilla_proofs_are_checked_when_a_partition_is_prepared(work_of: Callab
     assert raised.value.where is not None and "partition 0, challenge 0" in raised.value.where
 
 
-def test_bytes_that_are_no_proof_do_not_hold(work_of: Callable[..., PorepWork]) -> None:
+def test_bytes_that_are_no_proof_do_not_hold(work_of: Callable[..., ProofWork]) -> None:
     assert not work_of().holds(0, bytes(192))

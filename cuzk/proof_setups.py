@@ -1,4 +1,4 @@
-"""Setups of an engine, found at the first sector of a size: parameters, circuit, compiled kernels, memory."""
+"""Setups of an engine, found at the first input of a kind and size: parameters, circuit, kernels, memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.porep import porep_circuit
 from cuzk.engine.seam import Needs
 from cuzk.errors import DeviceError
 from cuzk.events import OnEvent, prefixed, stage
@@ -21,8 +20,9 @@ from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import Choice
-from cuzk.porep_jobs import PorepSetup
-from cuzk.sector.shape import SectorShape
+from cuzk.kinds import circuit_of, setup_name
+from cuzk.proof_jobs import ProofSetup
+from cuzk.sector.claim import CircuitShape
 from cuzk.sources import warn_of_development
 from cuzk.targets import FirstUse, compile_ahead, ephemeral_parameters, new_target
 from cuzk.warm_up import TO_CHECK, warm_up
@@ -30,27 +30,22 @@ from cuzk.warm_up import TO_CHECK, warm_up
 _SCALAR_BYTES = 32
 
 
-def setup_name(shape: SectorShape) -> str:
-    """As users read it: porep-32GiB."""
-    return f"porep-{shape.name}"
-
-
-class SectorSetups(ABC):
-    """One for each size, for all devices.
+class Setups(ABC):
+    """One for each kind and size, for all devices.
 
     choices     the devices, by name
     card_bytes  of each, for a setup: none for the CPU
-    on_event    hears what is done for the first sector of a size, from one thread or another
+    on_event    hears what is done for the first input of a kind and size, from one thread or another
     """
 
     def __init__(
         self, choices: Mapping[str, Choice], card_bytes: Mapping[str, int], on_event: OnEvent
     ) -> None:
         self._choices, self._card_bytes, self._on_event = choices, card_bytes, on_event
-        self._lock = threading.Lock()  # held while a setup is made: the second sector of a size waits
-        self._setups: dict[SectorShape, PorepSetup] = {}  # guarded by _lock
+        self._lock = threading.Lock()  # held while a setup is made: the second input of a kind waits
+        self._setups: dict[CircuitShape, ProofSetup] = {}  # guarded by _lock
 
-    def of(self, shape: SectorShape) -> PorepSetup:
+    def of(self, shape: CircuitShape) -> ProofSetup:
         """Raises ParameterError when there are none, or not those of the circuit."""
         with self._lock:
             if shape not in self._setups:
@@ -58,19 +53,19 @@ class SectorSetups(ABC):
             return self._setups[shape]
 
     @abstractmethod
-    def _new(self, shape: SectorShape) -> PorepSetup:
+    def _new(self, shape: CircuitShape) -> ProofSetup:
         """What nobody has asked for before."""
 
     def _setup(
         self,
-        shape: SectorShape,
+        shape: CircuitShape,
         key: Hashable,
         circuit: Circuit,
         parameters: Parameters,
         new_target: Callable[[str, Needs], Target],
         checked: Callable[[Target, OnEvent], None],
         host_bytes: int = 0,
-    ) -> PorepSetup:
+    ) -> ProofSetup:
         """The setup whose targets are opened in the same way wherever their points come from.
 
         new_target  by device, for what it may take there
@@ -94,7 +89,7 @@ class SectorSetups(ABC):
                 raise
             return target
 
-        return PorepSetup(
+        return ProofSetup(
             name=setup_name(shape),
             key=key,
             circuit=circuit,
@@ -105,7 +100,7 @@ class SectorSetups(ABC):
         )
 
 
-class FileSetups(SectorSetups):
+class FileSetups(Setups):
     """From parameter files; `params` is the folder that is searched first."""
 
     def __init__(
@@ -118,14 +113,14 @@ class FileSetups(SectorSetups):
         super().__init__(choices, card_bytes, on_event)
         self._params = params
 
-    def _new(self, shape: SectorShape) -> PorepSetup:
+    def _new(self, shape: CircuitShape) -> ProofSetup:
         on_event = self._on_event
         with stage(on_event, "parameters"):
-            found = find_parameters(shape.parameter_stem, sector_size=shape.name, explicit=self._params)
+            found = find_parameters(shape, explicit=self._params)
             parameters = open_parameters(found.path)
         warn_of_development(found, on_event)
         with stage(on_event, "circuit"):
-            circuit = porep_circuit(shape)
+            circuit = circuit_of(shape)
             parameters.require(point_counts(circuit))
         first_use = FirstUse.of(found, on_event)
         for choice in self._choices.values():
@@ -141,10 +136,10 @@ class FileSetups(SectorSetups):
         )
 
 
-class SyntheticSetups(SectorSetups):
+class SyntheticSetups(Setups):
     """Made for this engine, on the first of its GPUs: no network accepts its proofs, and no file remains."""
 
-    def _new(self, shape: SectorShape) -> PorepSetup:
+    def _new(self, shape: CircuitShape) -> ProofSetup:
         cards = {name: choice.card for name, choice in self._choices.items() if choice.card is not None}
         if len(cards) < len(self._choices):
             raise DeviceError(
@@ -156,7 +151,7 @@ class SyntheticSetups(SectorSetups):
 
         on_event, host = self._on_event, next(iter(self._choices.values())).host
         with stage(on_event, "circuit"):
-            circuit = porep_circuit(shape)
+            circuit = circuit_of(shape)
             counts = point_counts(circuit)
         parameters = ephemeral_parameters(host, list(cards.values()), circuit, None, on_event)
 
@@ -165,7 +160,13 @@ class SyntheticSetups(SectorSetups):
 
         scalars = sum(counts.of(name) for name, _ in SECTIONS)
         return self._setup(
-            shape, f"synthetic {shape.name}", circuit, parameters, target, _nothing, _SCALAR_BYTES * scalars
+            shape,
+            f"synthetic {setup_name(shape)}",
+            circuit,
+            parameters,
+            target,
+            _nothing,
+            _SCALAR_BYTES * scalars,
         )
 
 

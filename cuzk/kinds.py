@@ -1,0 +1,105 @@
+"""Kinds of proof: what a name stands for, and which circuit and input are behind it.
+
+A kind is a file of `sector`, which has its shapes and reads and checks its input (`sector.claim`), and a file
+of `circuit`, which has `build(builder, shape)` and `free_values(input, partition)`. Everything else is the
+same for all kinds, and finds them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cuzk.engine.jobs import Priority
+from cuzk.errors import InputError, UsageError
+from cuzk.sector.claim import CircuitShape, ProofInput
+from cuzk.sector.porep_shape import PorepShape, porep_shapes
+
+if TYPE_CHECKING:
+    from cuzk.circuit.builder import Circuit, CircuitBuilder
+    from cuzk.circuit.witness import FreeValues
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """names: what users may write, the shortest first; shapes: one for every sector size, ascending."""
+
+    name: str
+    names: tuple[str, ...]
+    priority: Priority
+    shapes: Callable[[], tuple[CircuitShape, ...]]
+
+    def shape(self, sector_bytes: int) -> CircuitShape:
+        """Raises InputError for a size of which this kind has no circuit."""
+        for shape in self.shapes():
+            if shape.sector_bytes == sector_bytes:
+                return shape
+        known = ", ".join(shape.name for shape in self.shapes())
+        raise InputError(
+            f"no sector of {sector_bytes} bytes has a {self.name} proof", next=f"sizes are {known}"
+        )
+
+
+KINDS = (
+    Kind(
+        name=PorepShape.kind,
+        names=("porep", "porep-c2", "seal-commit"),
+        priority=Priority.NORMAL,
+        shapes=porep_shapes,
+    ),
+)
+POREP = KINDS[0]
+
+
+def kind_named(name: str) -> Kind:
+    """By one of its names, in any case. Raises UsageError when there is none."""
+    for kind in KINDS:
+        if name.lower() in kind.names:
+            return kind
+    known = ", ".join(kind.name for kind in KINDS)
+    raise UsageError(f"there is no kind of proof {name!r:.80}", where="--kind", next=f"kinds are {known}")
+
+
+class _CircuitModule(Protocol):
+    """What the file of a circuit has, for the shape and the input of its kind."""
+
+    def build(self, builder: CircuitBuilder, shape: Any) -> None: ...
+
+    def free_values(self, given: Any, partition: int, /) -> FreeValues: ...
+
+
+def _module(kind: str) -> _CircuitModule:
+    """It loads the compiler."""
+    from cuzk.circuit import porep
+
+    modules: dict[str, _CircuitModule] = {PorepShape.kind: porep}
+    return modules[kind]
+
+
+@lru_cache(maxsize=4)
+def circuit_of(shape: CircuitShape) -> Circuit:
+    """The circuit of one partition, from disk if it was built before."""
+    from cuzk.circuit.kept import kept
+
+    return kept(f"{shape.kind} {shape.name}", lambda: built_circuit(shape))
+
+
+def built_circuit(shape: CircuitShape) -> Circuit:
+    """The same, built now."""
+    from cuzk.circuit.builder import CircuitBuilder
+
+    builder = CircuitBuilder(f"{shape.kind} {shape.name}")
+    _module(shape.kind).build(builder, shape)
+    return builder.circuit()
+
+
+def free_values(given: ProofInput, partition: int) -> FreeValues:
+    """Of the circuit's free variables, from one partition's vanilla proofs, which are not checked here."""
+    return _module(given.shape.kind).free_values(given, partition)
+
+
+def setup_name(shape: CircuitShape) -> str:
+    """Of its parameters, as users read it: porep-32GiB."""
+    return f"{kind_named(shape.kind).names[0]}-{shape.name}"
