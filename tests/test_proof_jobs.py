@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from cuzk import proof_jobs
 from cuzk.circuit.builder import Circuit
+from cuzk.engine.device_lock import DeviceLock
 from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.seam import Needs
 from cuzk.engine.settings import Settings
@@ -27,6 +27,7 @@ from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proof_jobs import DeviceProver, Prepared, ProofSetup, ProofWork
 from cuzk.sector.c1 import read_c1
+from tests.engine.fakes import turn_alone
 from tests.groth16.test_prove import PROOF_R13_S17
 from tests.sector.documents import POREP
 from tests.toy_circuit import toy_circuit, toy_values
@@ -51,7 +52,7 @@ def params(compiled: None, toy: Circuit, tmp_path_factory: pytest.TempPathFactor
 class RecordingTarget:
     """A target that notes each call, also of what it gave, and whether the device's lock was held."""
 
-    def __init__(self, target: CpuTarget, lock: threading.Lock) -> None:
+    def __init__(self, target: CpuTarget, lock: DeviceLock) -> None:
         self._target, self._lock = target, lock
         self.calls: list[tuple[str, bool]] = []
         self.during: Callable[[str], None] = lambda name: None
@@ -85,21 +86,21 @@ def setup(toy: Circuit, params: Path) -> ProofSetup:
 
 
 @pytest.fixture
-def lock() -> threading.Lock:
-    return threading.Lock()
+def lock() -> DeviceLock:
+    return DeviceLock()
 
 
 @pytest.fixture
-def target(params: Path, lock: threading.Lock) -> RecordingTarget:
+def target(params: Path, lock: DeviceLock) -> RecordingTarget:
     return RecordingTarget(CpuTarget(HOST, open_parameters(params)), lock)
 
 
-def turn(lock: threading.Lock, over: list[bool] | None = None, mode: Any = "narrow") -> Turn:
-    return Turn(lock, mode, is_over=lambda: bool(over), record=lambda name: None, clock=lambda: 0.0)
+def turn(lock: DeviceLock, over: list[bool] | None = None, mode: Any = "narrow") -> Turn:
+    return turn_alone(lock, mode, is_over=lambda: bool(over))
 
 
 def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
-    setup: ProofSetup, target: RecordingTarget, lock: threading.Lock, monkeypatch: pytest.MonkeyPatch
+    setup: ProofSetup, target: RecordingTarget, lock: DeviceLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def noted(name: str, function: Any) -> Any:
         def call(*arguments: Any, **named: Any) -> Any:
@@ -127,7 +128,7 @@ def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
 
 @pytest.mark.parametrize("at", ["assign", "rows", "quotient", "sum_over", "sum_of_h", "end of sum_over"])
 def test_a_proof_that_nobody_wants_ends_at_the_next_step_and_leaves_the_target_usable(
-    at: str, setup: ProofSetup, target: RecordingTarget, lock: threading.Lock
+    at: str, setup: ProofSetup, target: RecordingTarget, lock: DeviceLock
 ) -> None:
     over: list[bool] = []
     target.during = lambda name: over.append(True) if name == at and not over else None

@@ -164,6 +164,7 @@ class Board:
                     self.pending.push(unit)
                 elif unit.stage is Stage.READY:
                     self.ready.push(unit)
+                    self.call_back(unit)
             self.notify()
 
     def end(
@@ -186,6 +187,7 @@ class Board:
         self.say(What.ENDED, run=run, text=text)
         run.jobs.clear()
         run.proofs.clear()
+        self.wake_devices()
         self.notify()
 
     def result(
@@ -238,6 +240,42 @@ class Board:
 
     # ---- devices ----
 
+    def call_back(self, unit: Unit) -> None:
+        """Where a ready unit finds no free worker, the least urgent one that does not compute gets free."""
+        workers = [
+            worker for device in self.takers(unit) if not device.is_stalled for worker in device.workers
+        ]
+        if any(worker.unit is None for worker in workers):
+            return
+        waiting = [worker for worker in workers if not worker.computes and not worker.is_called_back]
+        last = max(waiting, key=_order_of, default=None)
+        if last is not None and _order_of(last)[0] > unit.order[0]:
+            last.is_called_back = True
+            last.device.lock.wake()
+
+    def stalled(self, worker: Worker) -> None:
+        """It has been at its unit for too long: what waits for its device goes back, its own elsewhere."""
+        unit, device = worker.unit, worker.device
+        assert unit is not None, worker.number
+        worker.is_stalled = True
+        text = f"worker {worker.number}, for {self.clock() - worker.since:.0f} s"
+        self.say(What.STALLED, unit=unit, device=device, text=text)
+        device.lock.wake()
+        if unit.run.is_over or all(other.is_stalled for other in self.takers(unit)):
+            return
+        worker.is_lost = True
+        unit.avoid.add(device.name)
+        unit.to(Stage.READY, self.clock())
+        self.ready.push(unit)
+        self.say(What.GOES_ELSEWHERE, unit=unit, device=device)
+        self.call_back(unit)
+        self.notify()
+
+    def wake_devices(self) -> None:
+        """Whoever waits for a device may have waited long enough."""
+        for device in self.devices:
+            device.lock.wake()
+
     def strike(self, device: Device, why: str, *, fatal: bool = False) -> None:
         """A failure that the device is to blame for; the third one in a row is its last."""
         device.strikes += 1
@@ -247,8 +285,15 @@ class Board:
             self.fail_stranded()
         self.notify()
 
-    def busy_workers(self) -> list[Worker]:
-        return [worker for device in self.devices for worker in device.workers if worker.unit is not None]
+    def working(self) -> list[Worker]:
+        """Workers that are at a unit, but not those that wait until a twin has computed."""
+        return [
+            worker
+            for device in self.devices
+            for worker in device.workers
+            if worker.unit is not None
+            and (worker.computes or not any(twin.computes for twin in device.workers))
+        ]
 
     def takers(self, unit: Unit) -> list[Device]:
         """Devices that may be asked to prove it."""
@@ -308,3 +353,8 @@ class Board:
         slot.reservation.release()
         self.leases.end_slot(slot.setup)
         self.notify()
+
+
+def _order_of(worker: Worker) -> tuple[int, int, int]:
+    assert worker.unit is not None, worker.number
+    return worker.unit.order

@@ -6,11 +6,11 @@ Everything here but `Device.lock` is guarded by the board's lock.
 from __future__ import annotations
 
 import enum
-import threading
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from cuzk.engine.budget import Budget, Reservation
+from cuzk.engine.device_lock import DeviceLock
 from cuzk.engine.jobs import Unit
 from cuzk.engine.seam import Prover, Setup
 
@@ -53,13 +53,23 @@ class Slot:
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """A GPU worker's place: number over all devices, and what it is at."""
+    """A GPU worker's place: number over all devices, and what it is at.
+
+    since           when it took the unit, or if that is later, the device
+    computes        it has, or had, the device for the unit
+    is_stalled      it has been at the unit for too long
+    is_lost         somebody else has got its unit: what it reports is forgotten; its thread reads it unlocked
+    is_called_back  something urgent needs it more than its unit, unless it computes; read unlocked too
+    """
 
     number: int
     device: Device
     unit: Unit | None = None
     since: float = 0.0
+    computes: bool = False
     is_stalled: bool = False
+    is_lost: bool = False
+    is_called_back: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -77,13 +87,18 @@ class Device:
     name: str
     ordinal: int
     memory: Budget
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: DeviceLock = field(default_factory=DeviceLock)
     workers: list[Worker] = field(default_factory=list)
     slots: dict[Hashable, Slot] = field(default_factory=dict)
     unfit: dict[Hashable, Exception] = field(default_factory=dict)
     strikes: int = 0
     wrong: int = 0
     set_aside: str | None = None
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether a kernel does not end: until it does, nothing is begun here. May be read unlocked."""
+        return any(worker.is_stalled for worker in self.workers)
 
     def serves(self, setup: Setup) -> bool:
         """Whether it may be given partitions of that setup."""

@@ -117,6 +117,7 @@ class Dispatcher:
             unit.to(Stage.READY, board.clock())
             board.ready.push(unit)
             board.say(What.READY, unit=unit)
+            board.call_back(unit)
             board.notify()
             return
         self._fail(unit, board.nobody_left(unit))
@@ -158,9 +159,16 @@ class Dispatcher:
         board.room.notify_all()
         return Prove(unit, unit.run.work, unit.prepared, slot, slot.prover)
 
+    def begins(self, worker: Worker) -> bool:
+        """The worker has the device from now on; False if it should give up its unit instead."""
+        with self._board.held():
+            worker.computes, worker.since = True, self._board.clock()
+            return not (worker.is_called_back or worker.is_lost)
+
     def _leave(self, worker: Worker, errand: Prove, turn: Turn) -> None:
         """The worker is done with the unit, whatever came out."""
-        worker.unit, worker.is_stalled = None, False
+        worker.unit = None
+        worker.computes = worker.is_stalled = worker.is_lost = worker.is_called_back = False
         errand.slot.users, errand.slot.since = errand.slot.users - 1, self._board.clock()
         errand.unit.run.spent.gpu_s += turn.held_s
         errand.unit.run.spent.lock_s += turn.waited_s
@@ -170,6 +178,8 @@ class Dispatcher:
         """A proof that holds. What the same unit failed on before is to blame for that."""
         board, unit = self._board, errand.unit
         with board.held():
+            if self._is_lost(worker, errand, turn):
+                return
             self._leave(worker, errand, turn)
             if not unit.wrong:
                 worker.device.strikes = 0
@@ -192,6 +202,8 @@ class Dispatcher:
         """A proof that does not hold."""
         board, unit, device = self._board, errand.unit, worker.device
         with board.held():
+            if self._is_lost(worker, errand, turn):
+                return Verdict.OVER
             device.wrong += 1
             unit.wrong.append(device.name)
             board.say(What.WRONG_PROOF, unit=unit, device=device)
@@ -234,8 +246,10 @@ class Dispatcher:
         board, unit, device = self._board, errand.unit, worker.device
         with board.held():
             errand.slot.spoilt = True
-            self._leave(worker, errand, turn)
-            verdict = self._after_exception(unit, device, error)
+            is_lost = self._is_lost(worker, errand, turn)
+            if not is_lost:
+                self._leave(worker, errand, turn)
+            verdict = Verdict.OVER if is_lost else self._after_exception(unit, device, error)
             if isinstance(error, DeviceError):
                 board.strike(device, error.what, fatal=isinstance(error, DeviceFault))
             return verdict
@@ -251,9 +265,28 @@ class Dispatcher:
     def abandoned(self, worker: Worker, errand: Prove, turn: Turn) -> None:
         """Stopped at a boundary, because its run has ended."""
         with self._board.held():
+            if not self._is_lost(worker, errand, turn):
+                self._leave(worker, errand, turn)
+                dropped = self._board.is_dropped(errand.unit)
+                assert dropped, errand.unit.stage
+
+    def overtaken(self, worker: Worker, errand: Prove, turn: Turn) -> Verdict:
+        """The unit goes back to where it came from."""
+        with self._board.held():
+            if self._is_lost(worker, errand, turn):
+                return Verdict.OVER
             self._leave(worker, errand, turn)
-            dropped = self._board.is_dropped(errand.unit)
-            assert dropped, errand.unit.stage
+            if self._board.is_dropped(errand.unit):
+                return Verdict.OVER
+            self._make_ready(errand.unit)
+            return Verdict.ELSEWHERE
+
+    def _is_lost(self, worker: Worker, errand: Prove, turn: Turn) -> bool:
+        """Whether somebody else has got the unit meanwhile; then the worker leaves it to them."""
+        is_lost = worker.is_lost
+        if is_lost:
+            self._leave(worker, errand, turn)
+        return is_lost
 
     # ---- setups on devices ----
 

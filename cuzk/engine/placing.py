@@ -1,5 +1,6 @@
 """What a worker does next, decided from queue, slots and memory. Not locked: the board is.
 
+0 nothing   while the device stands still
 1 close     what is spoilt, or idle on a device that is set aside
 2 prove     the first unit whose setup is open here; one whose setup a twin is opening is passed over
 3 open      the setup of the first unit that has none here; idle setups make room, and if that is not enough
@@ -76,6 +77,8 @@ class Placing:
     def choose(self, worker: Worker) -> Unit | Open | Close | None:
         """A unit to prove, whose setup is open for the worker; an errand, begun; or None: wait."""
         device = worker.device
+        if device.is_stalled:
+            return None
         if (slot := device.to_close()) is not None:
             return closing(slot)
         if device.set_aside is not None:

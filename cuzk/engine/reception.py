@@ -222,15 +222,17 @@ class Reception:
                     board.withdraw(run, job, Status.TIMEOUT, _late(run, now))
 
     def report_stalls(self) -> None:
-        """Name the workers that have been at one partition for too long, each once."""
+        """Name the workers that have been at one partition for too long, each once.
+
+        Whatever waits for their device goes back into the queue, and what they are at to another device, if
+        there is one.
+        """
         board = self._board
         with board.held():
             now = board.clock()
-            for worker in board.busy_workers():
+            for worker in board.working():
                 if not worker.is_stalled and now - worker.since >= board.settings.stall_after_s:
-                    worker.is_stalled = True
-                    text = f"worker {worker.number}, for {now - worker.since:.0f} s"
-                    board.say(What.STALLED, unit=worker.unit, device=worker.device, text=text)
+                    board.stalled(worker)
 
     def close(self, *, drain: bool) -> None:
         """Take no more work; without `drain`, cancel what is under way."""

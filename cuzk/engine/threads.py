@@ -142,5 +142,5 @@ class Watch(EngineThread):
         board = self._board
         now, longest = board.clock(), board.settings.stall_after_s
         due = [job.deadline for run in board.runs.live for job in run.jobs if job.deadline is not None]
-        due += [worker.since + longest for worker in board.busy_workers() if not worker.is_stalled]
+        due += [worker.since + longest for worker in board.working() if not worker.is_stalled]
         return max(0.0, min(due, default=now + longest) - now)

@@ -11,7 +11,7 @@ from cuzk.engine.placing import Close, Open, Prove
 from cuzk.engine.recorder import Recorder
 from cuzk.engine.settings import GpuLock
 from cuzk.engine.threads import EngineThread, close_slot
-from cuzk.engine.turn import Abandoned, Turn
+from cuzk.engine.turn import Abandoned, Overtaken, Turn
 
 
 class DeviceWorker(EngineThread):
@@ -62,13 +62,7 @@ class DeviceWorker(EngineThread):
         """Until the proof holds, or the unit goes elsewhere or nowhere."""
         unit, place = errand.unit, self._place
         self._record(unit, "GPU_PICKUP")
-        turn = Turn(
-            place.device.lock,
-            self._mode,
-            is_over=lambda: unit.run.is_over,
-            record=lambda name, **detail: self._record(unit, name, **detail),
-            clock=self._clock,
-        )
+        turn = self._turn(errand)
         try:
             verdict = Verdict.AGAIN
             while verdict is Verdict.AGAIN:
@@ -82,11 +76,28 @@ class DeviceWorker(EngineThread):
             self._record(unit, "CANCELLED")
             self._dispatcher.abandoned(place, errand, turn)
             return
+        except Overtaken:
+            self._record(unit, "FAILED", reason="overtaken")
+            verdict = self._dispatcher.overtaken(place, errand, turn)
         except Exception as error:  # thread boundary: it becomes the device's, or the job's
             self._record(unit, "FAILED", reason=type(error).__name__)
             verdict = self._dispatcher.prove_failed(place, errand, turn, error)
         if verdict is Verdict.ELSEWHERE:
             self._recorder.record("GPU_QUEUE", unit.run.id, partition=unit.partition)
+
+    def _turn(self, errand: Prove) -> Turn:
+        unit, place = errand.unit, self._place
+        return Turn(
+            place.device.lock,
+            self._mode,
+            user=errand.prover,
+            urgency=unit.run.priority,
+            is_over=lambda: unit.run.is_over or place.is_lost,
+            is_overtaken=lambda: place.is_called_back or place.device.is_stalled,
+            begins=lambda: self._dispatcher.begins(place),
+            record=lambda name, **detail: self._record(unit, name, **detail),
+            clock=self._clock,
+        )
 
     def _attempt(self, errand: Prove, turn: Turn) -> bytes:
         """A proof, not yet checked."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cuzk.engine.device_lock import DeviceLock
 from cuzk.engine.seam import Needs
 from cuzk.engine.turn import Turn
 from cuzk.errors import ProofError
@@ -44,6 +45,32 @@ def stalls(until: threading.Event) -> Fate:
             turn.boundary()
 
     return fate
+
+
+def turn_alone(
+    lock: DeviceLock,
+    mode: Any = "narrow",
+    *,
+    user: str = "prover",
+    urgency: int = 0,
+    is_over: Callable[[], bool] = lambda: False,
+    is_overtaken: Callable[[], bool] = lambda: False,
+    begins: Callable[[], bool] = lambda: True,
+    record: Callable[..., None] = lambda name, **detail: None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> Turn:
+    """A turn on a device without an engine around it."""
+    return Turn(
+        lock,
+        mode,
+        user=user,
+        urgency=urgency,
+        is_over=is_over,
+        is_overtaken=is_overtaken,
+        begins=begins,
+        record=record,
+        clock=clock,
+    )
 
 
 @dataclass(eq=False)

@@ -146,9 +146,18 @@ class Engine(RuleBasedStateMachine):
             self.working[number] = errand
 
     @precondition(lambda self: self.working)
+    @rule(k=st.integers(0, 3))
+    def computes(self, k: int) -> None:
+        number = sorted(self.working)[k % len(self.working)]
+        if isinstance(self.working[number], Prove):
+            self.hall.dispatcher.begins(self.hall.workers[number])
+
+    @precondition(lambda self: self.working)
     @rule(
         k=st.integers(0, 3),
-        fate=st.sampled_from(["well"] * 8 + ["wrong", "wrong", "error", "fault", "memory", "mistake"]),
+        fate=st.sampled_from(
+            ["well"] * 8 + ["wrong", "wrong", "error", "fault", "memory", "mistake", "overtaken"]
+        ),
     )
     def worked(self, k: int, fate: str) -> None:
         number = sorted(self.working)[k % len(self.working)]
@@ -175,6 +184,8 @@ class Engine(RuleBasedStateMachine):
             hall.dispatcher.abandoned(worker, errand, turn)
         elif fate == "well":
             hall.dispatcher.proved(worker, errand, turn, fake_proof(*errand.prepared))
+        elif fate == "overtaken":
+            hall.dispatcher.overtaken(worker, errand, turn)
         elif fate == "wrong":
             if hall.dispatcher.rejected(worker, errand, turn) is Verdict.AGAIN:
                 self.working[number] = errand

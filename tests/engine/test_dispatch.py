@@ -615,6 +615,79 @@ def test_a_worker_that_stalls_is_named_once_a_partition() -> None:
     assert not hall.workers[1].is_stalled
 
 
+def test_whoever_waits_for_a_twin_is_not_stalled_however_long_that_computes() -> None:
+    hall = Hall(stall_after_s=10)
+    hall.submit(FakeWork("a", (0, 1)))
+    hall.prepare()
+    first, second = hall.take(0), hall.take(1)
+    assert first is not None and second is not None
+    hall.now = 9.0
+    assert hall.dispatcher.begins(hall.workers[0])
+    hall.now = 18.0
+    hall.reception.report_stalls()
+    assert hall.said(What.STALLED) == []
+    assert hall.dispatcher.begins(hall.workers[1])
+    hall.proved(first, 0)
+    hall.now = 27.0
+    hall.reception.report_stalls()
+    assert hall.said(What.STALLED) == []
+    hall.now = 28.0
+    hall.reception.report_stalls()
+    assert hall.said(What.STALLED) == ["a 1 cuda:0"]
+    hall.proved(second, 1)
+    hall.close_all()
+
+
+def test_a_device_that_stands_still_gets_nothing_new_and_its_unit_goes_to_another() -> None:
+    hall = Hall({"cuda:0": GIB, "cuda:1": GIB}, stall_after_s=10)
+    work = FakeWork("a", (0, 1))
+    job = hall.submit(work)
+    hall.prepare()
+    lost = hall.take(0)
+    assert lost is not None and hall.dispatcher.begins(hall.workers[0])
+    hall.now = 10.0
+    hall.reception.report_stalls()
+    assert hall.said(What.GOES_ELSEWHERE) == ["a 0 cuda:0"]
+    assert hall.next_for(0) is None and hall.next_for(1) is None
+    assert hall.prove_all(2) == ["a 0", "a 1"]
+    hall.assemble_all()
+    assert job.result is not None and job.result.proof == work.whole_proof
+    assert not hall.dispatcher.begins(hall.workers[0])
+    hall.failed(lost, ValueError("at last"), 0)
+    assert not hall.devices[0].is_stalled and hall.devices[0].set_aside is None
+    hall.close_all()
+
+
+def test_a_lone_device_that_stands_still_keeps_its_unit() -> None:
+    hall = Hall(stall_after_s=10)
+    job = hall.submit(FakeWork("a"))
+    hall.prepare()
+    errand = hall.take(0)
+    assert errand is not None and hall.dispatcher.begins(hall.workers[0])
+    hall.now = 10.0
+    hall.reception.report_stalls()
+    hall.proved(errand, 0)
+    hall.assemble_all()
+    assert job.result is not None and job.result.status is Status.COMPLETED
+    hall.close_all()
+
+
+def test_the_least_urgent_worker_that_does_not_compute_is_called_back() -> None:
+    hall = Hall(gpu_workers_per_device=3)
+    for name, priority in (("n", Priority.NORMAL), ("l", Priority.LOW), ("h", Priority.HIGH)):
+        hall.submit(FakeWork(name), priority)
+        hall.prepare()
+        assert hall.take(len(name) - 1 + "nlh".index(name)) is not None
+    assert hall.dispatcher.begins(hall.workers[0])
+    hall.submit(FakeWork("same"), Priority.LOW)
+    hall.prepare()
+    assert not any(worker.is_called_back for worker in hall.workers)
+    hall.submit(FakeWork("urgent"), Priority.CRITICAL)
+    hall.prepare()
+    assert [worker.is_called_back for worker in hall.workers] == [False, True, False]
+    assert not hall.dispatcher.begins(hall.workers[1])
+
+
 def test_timings_add_up_what_was_spent_on_partitions() -> None:
     hall = Hall()
     job = hall.submit(FakeWork("a", partitions=(0, 1)))

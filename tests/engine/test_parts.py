@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuzk.engine.budget import Budget
+from cuzk.engine.device_lock import DeviceLock
 from cuzk.engine.events import Announcer, EngineEvent, What
 from cuzk.engine.jobs import Priority, Unit
 from cuzk.engine.settings import Settings
-from cuzk.engine.turn import Abandoned, Turn
+from cuzk.engine.turn import Abandoned, Overtaken, Turn
 from cuzk.engine.unit_queue import UnitQueue
 from cuzk.errors import ResourceError
+from tests.engine.fakes import turn_alone
 
 # ---- budgets ----
 
@@ -94,12 +98,14 @@ def test_a_queue_does_not_grow_with_what_has_left_it() -> None:
 
 # ---- turns ----
 
+SOON_S = 20.0
 
-def turn(mode: Any, lock: threading.Lock, *, over: list[bool] | None = None) -> tuple[Turn, list[str]]:
+
+def turn(mode: Any, lock: DeviceLock, *, over: list[bool] | None = None) -> tuple[Turn, list[str]]:
     said: list[str] = []
     ticks = iter(range(1000))
     return (
-        Turn(
+        turn_alone(
             lock,
             mode,
             is_over=lambda: bool(over and over[0]),
@@ -115,7 +121,7 @@ def turn(mode: Any, lock: threading.Lock, *, over: list[bool] | None = None) -> 
     [("narrow", False, True, False), ("coarse", True, True, True), ("none", False, False, False)],
 )
 def test_the_lock_is_held_as_the_mode_says(mode: str, around: bool, inside: bool, after: bool) -> None:
-    lock = threading.Lock()
+    lock = DeviceLock()
     mine, said = turn(mode, lock)
     with mine.whole():
         assert lock.locked() is around
@@ -131,7 +137,7 @@ def test_the_lock_is_held_as_the_mode_says(mode: str, around: bool, inside: bool
 
 @pytest.mark.parametrize("mode", ["narrow", "coarse", "none"])
 def test_a_turn_of_an_ended_run_ends_at_the_next_boundary_and_gives_the_lock_back(mode: str) -> None:
-    lock, over = threading.Lock(), [False]
+    lock, over = DeviceLock(), [False]
     mine, _ = turn(mode, lock, over=over)
     with pytest.raises(Abandoned), mine.whole(), mine.on_device():
         mine.boundary()
@@ -144,10 +150,8 @@ def test_a_turn_of_an_ended_run_ends_at_the_next_boundary_and_gives_the_lock_bac
 
 def test_what_a_device_computed_ends_now_and_is_as_long_as_it_says() -> None:
     said: list[tuple[str, int]] = []
-    mine = Turn(
-        threading.Lock(),
-        "narrow",
-        is_over=lambda: False,
+    mine = turn_alone(
+        DeviceLock(),
         record=lambda name, at_ns: said.append((name, at_ns)),
         clock=lambda: 7.0,
     )
@@ -157,25 +161,160 @@ def test_what_a_device_computed_ends_now_and_is_as_long_as_it_says() -> None:
     assert said == [("KERNEL_START", 6_998_500_000), ("KERNEL_END", 7_000_000_000)]
 
 
-def test_a_turn_that_waited_in_vain_does_not_begin() -> None:
-    lock, over = threading.Lock(), [False]
-    mine, _ = turn("narrow", lock, over=over)
-    lock.acquire()
+def in_vain(lock: DeviceLock, mine: Turn, change: Callable[[], None]) -> list[str]:
+    """What becomes of a turn for whose device, which another has, `change` ends the waiting."""
     reached: list[str] = []
 
     def work() -> None:
         try:
             with mine.on_device():
                 reached.append("device")
-        except Abandoned:
-            reached.append("abandoned")
+        except (Abandoned, Overtaken) as error:
+            reached.append(type(error).__name__)
 
     thread = threading.Thread(target=work)
-    thread.start()
-    over[0] = True
-    lock.release()
-    thread.join()
-    assert reached == ["abandoned"] and not lock.locked()
+    with lock.held(0, "another", lambda: None):
+        thread.start()
+        change()
+        lock.wake()
+        thread.join(SOON_S)
+        assert lock.locked()
+    assert not thread.is_alive() and not lock.locked()
+    return reached
+
+
+def test_a_turn_that_nobody_wants_does_not_wait_for_a_device_that_stands_still() -> None:
+    lock, over = DeviceLock(), [False]
+    mine, said = turn("narrow", lock, over=over)
+    assert in_vain(lock, mine, lambda: over.__setitem__(0, True)) == ["Abandoned"]
+    assert said == ["LOCK_WAIT"]
+
+
+def test_a_turn_that_is_overtaken_gives_up() -> None:
+    lock, overtaken = DeviceLock(), [False]
+    mine = turn_alone(lock, is_overtaken=lambda: overtaken[0])
+    assert in_vain(lock, mine, lambda: overtaken.__setitem__(0, True)) == ["Overtaken"]
+
+
+def test_a_turn_that_gets_its_device_too_late_gives_it_back() -> None:
+    lock, said = DeviceLock(), list[str]()
+    mine = turn_alone(lock, begins=lambda: False, record=said.append)
+    with pytest.raises(Overtaken), mine.on_device():
+        raise AssertionError("it must not get here")
+    assert not lock.locked() and said == ["LOCK_WAIT", "LOCK_START", "LOCK_END"]
+
+
+# ---- who is next on a device ----
+
+
+class Queue:
+    """Turns on one lock, each on a thread of its own, whose kernels end when the test says so."""
+
+    def __init__(self) -> None:
+        self.lock, self.order = DeviceLock(), list[str]()
+        self._reached: dict[str, threading.Semaphore] = {}
+        self._go: dict[str, threading.Semaphore] = {}
+        self._threads: list[threading.Thread] = []
+
+    def begin(
+        self, name: str, urgency: int, *, user: str = "", mode: str = "narrow", kernels: int = 2
+    ) -> None:
+        """Returns when the turn waits for its device, or is there."""
+        mine = turn_alone(self.lock, mode, user=user or name, urgency=urgency)
+        self._go[name], self._reached[name] = threading.Semaphore(0), threading.Semaphore(0)
+
+        def work() -> None:
+            with mine.whole(), mine.on_device():
+                for k in range(kernels):
+                    self.order.append(f"{name}{k}")
+                    self._reached[name].release()
+                    self._go[name].acquire(timeout=SOON_S)
+                    mine.boundary()
+
+        self._threads.append(threading.Thread(target=work))
+        self._threads[-1].start()
+        end = time.monotonic() + SOON_S
+        while f"{name}0" not in self.order and not self._waits(user or name, urgency):
+            assert time.monotonic() < end
+            time.sleep(0.001)
+
+    def _waits(self, user: str, urgency: int) -> bool:
+        return any((one.user, one.urgency) == (user, urgency) for one in list(self.lock._waiting))
+
+    def kernel_ends(self, name: str) -> None:
+        """The turn's kernel, once it runs."""
+        assert self._reached[name].acquire(timeout=SOON_S), (name, self.order)
+        self._go[name].release()
+
+    def end(self) -> list[str]:
+        for thread in self._threads:
+            thread.join(SOON_S)
+            assert not thread.is_alive(), self.order
+        assert not self.lock.locked() and not self.lock._waiting and not self.lock._between
+        return self.order
+
+
+def test_something_urgent_comes_in_at_the_next_boundary_and_what_it_interrupted_goes_on() -> None:
+    queue = Queue()
+    queue.begin("a", 2)
+    queue.begin("b", 2)  # waits in the usual order
+    queue.begin("U", 4)
+    for name in ("a", "U", "U", "a", "b", "b"):
+        queue.kernel_ends(name)
+    assert queue.end() == ["a0", "U0", "U1", "a1", "b0", "b1"]
+
+
+def test_nothing_comes_in_between_two_kernels_that_proves_with_the_same() -> None:
+    queue = Queue()
+    queue.begin("a", 2, user="porep")
+    queue.begin("U", 4, user="porep")
+    for name in ("a", "a", "U", "U"):
+        queue.kernel_ends(name)
+    assert queue.end() == ["a0", "a1", "U0", "U1"]
+
+
+def test_while_a_proof_is_interrupted_its_prover_waits_for_it() -> None:
+    queue = Queue()
+    queue.begin("a", 2, user="porep")
+    queue.begin("U", 4, user="winning", kernels=1)
+    queue.kernel_ends("a")
+    queue.begin("h", 3, user="porep")  # more urgent than a, but it would touch what a is in the middle of
+    for name in ("U", "a", "h", "h"):
+        queue.kernel_ends(name)
+    assert queue.end() == ["a0", "U0", "a1", "h0", "h1"]
+
+
+def test_a_coarse_lock_lets_nobody_in_between() -> None:
+    queue = Queue()
+    queue.begin("a", 2, mode="coarse")
+    queue.begin("U", 4, mode="coarse", kernels=1)
+    for name in ("a", "a", "U"):
+        queue.kernel_ends(name)
+    assert queue.end() == ["a0", "a1", "U0"]
+
+
+def test_an_interrupted_turn_counts_the_time_in_between_as_waiting() -> None:
+    lock, now = DeviceLock(), [0.0]
+    mine = turn_alone(lock, urgency=2, user="mine", clock=lambda: now[0])
+    done: list[str] = []
+
+    def urgent() -> None:
+        with lock.held(4, "another", lambda: None):
+            now[0] += 5.0
+            done.append("urgent")
+
+    with mine.on_device():
+        now[0] += 1.0
+        thread = threading.Thread(target=urgent)
+        thread.start()
+        end = time.monotonic() + SOON_S
+        while not lock._waiting and time.monotonic() < end:
+            time.sleep(0.001)
+        mine.boundary()
+        assert done == ["urgent"]
+        now[0] += 2.0
+    thread.join(SOON_S)
+    assert (mine.held_s, mine.waited_s) == (3.0, 5.0)
 
 
 # ---- events ----

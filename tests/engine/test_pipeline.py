@@ -238,6 +238,84 @@ def test_a_stalled_kernel_is_reported_and_its_job_ends_at_its_deadline() -> None
     assert [event.device for event in events if event.what is What.STALLED] == ["cuda:0"]
 
 
+def test_nobody_waits_for_the_lock_of_a_device_that_stands_still() -> None:
+    """What its twin waits with goes back, the job ends at its deadline, or when the kernel has ended."""
+    release = threading.Event()
+    setup = FakeSetup(fates={"cuda:0": deque([stalls(release)])})
+    with pipeline(stall_after_s=0.02) as engine:
+        stuck = engine.submit(FakeWork("stuck", setup=setup))
+        until_a_worker_is_busy(engine)
+        late = engine.submit(FakeWork("late", setup=setup), deadline_s=0.1)
+        patient = engine.submit(FakeWork("patient", setup=setup))
+        assert result_of(late).status is Status.TIMEOUT
+        end = time.monotonic() + SOON_S
+        while at_work(engine) != ["stuck"]:  # nobody is kept behind it
+            assert time.monotonic() < end, engine.status()
+            time.sleep(0.001)
+        release.set()
+        assert {result_of(job).status for job in (stuck, patient)} == {Status.COMPLETED}
+
+
+def at_work(engine: Pipeline) -> list[str | None]:
+    """Jobs of busy workers."""
+    workers = [worker for device in engine.status().devices for worker in device.workers]
+    return [worker.job_id for worker in workers if worker.job_id]
+
+
+def test_what_a_stalled_device_is_at_is_proven_on_another_and_its_own_end_is_forgotten() -> None:
+    release = threading.Event()
+    setup = FakeSetup(fates={name: deque([stalls(release)]) for name in ("cuda:0",)})
+    with pipeline("cuda:0", "cuda:1", stall_after_s=0.02) as engine:
+        events = engine.events()
+        works = [FakeWork(f"w{k}", (0, 1, 2), setup) for k in range(4)]
+        jobs = [engine.submit(work) for work in works]
+        for work, job in zip(works, jobs, strict=True):
+            assert result_of(job).require_proof() == work.whole_proof
+        assert [device.set_aside for device in engine.status().devices] == [None, None]
+        release.set()
+        idle(engine)
+        again = FakeWork("again", tuple(range(20)), setup)
+        assert result_of(engine.submit(again)).require_proof() == again.whole_proof
+    assert [event.device for event in events if event.what is What.STALLED] == ["cuda:0"]
+    assert setup.opened == []
+
+
+def test_critical_work_begins_at_the_next_boundary_though_every_worker_is_busy() -> None:
+    """One worker computes, its twin waits for the device: that one takes the urgent job, and comes in."""
+    small, kernels, begun = FakeSetup("winning"), list[str](), threading.Event()
+    urgent_jobs: list[Any] = []
+
+    def two_kernels(turn: Any) -> None:
+        with turn.on_device():
+            kernels.append("first")
+            begun.set()
+            end = time.monotonic() + SOON_S
+            while not engine.find("urgent") or not is_waiting(engine, "urgent"):
+                assert time.monotonic() < end, engine.status()
+                time.sleep(0.001)
+            turn.boundary()
+            kernels.append("second")
+
+    def urgent(turn: Any) -> None:
+        with turn.on_device():
+            kernels.append("urgent")
+
+    large = FakeSetup("porep", fates={"cuda:0": deque([two_kernels])})
+    small.fates["cuda:0"] = deque([urgent])
+    with pipeline(synthesis_lookahead=8) as engine:
+        jobs = [engine.submit(FakeWork(f"w{k}", (0, 1, 2), large)) for k in range(3)]
+        assert begun.wait(SOON_S)
+        urgent_jobs.append(engine.submit(FakeWork("urgent", setup=small), priority=Priority.CRITICAL))
+        assert {result_of(job).status for job in (*jobs, *urgent_jobs)} == {Status.COMPLETED}
+    assert kernels == ["first", "urgent", "second"]
+
+
+def is_waiting(engine: Pipeline, job_id: str) -> bool:
+    """Whether a worker has the job, and waits for its device."""
+    lock = engine._board.devices[0].lock
+    return job_id in at_work(engine) and any(one.urgency == Priority.CRITICAL for one in list(lock._waiting))
+
+
 def test_a_job_cancelled_on_the_device_ends_at_the_next_boundary() -> None:
     release, begun, reached = threading.Event(), threading.Event(), []
 
@@ -377,6 +455,14 @@ def test_what_a_job_held_is_gone_when_it_has_ended() -> None:
 # ---- anything at once ----
 
 
+def lingers(turn: Any) -> None:
+    """Some kernels, after each of which something may come in between; together, for some, a stall."""
+    with turn.on_device():
+        for _ in range(4):
+            time.sleep(0.0005)
+            turn.boundary()
+
+
 class Storm:
     """Submissions, cancellations, failures and the end, from several threads, as a seed says."""
 
@@ -387,17 +473,14 @@ class Storm:
             FakeSetup(f"setup {k}", device_bytes=choose([1, MIB // 2, MIB]), host_bytes=choose([0, MIB]))
             for k in range(3)
         ]
-        fates = [
+        unhappy = [
             wrong,
             wrong,
             raises(DeviceError("x")),
+            raises(ResourceError("x")),
             raises(ValueError("x")),
-            None,
-            None,
-            None,
-            None,
-            None,
         ]
+        fates = [*unhappy, lingers, *[None] * 6]
         for setup in self.setups:
             for device in ("cuda:0", "cuda:1"):
                 drawn = (choose(fates) for _ in range(self.random.randrange(12)))
@@ -410,6 +493,7 @@ class Storm:
             gpu_workers_per_device=choose([1, 2]),
             gpu_lock=choose(["narrow", "coarse"]),
             results_kept=5,
+            stall_after_s=choose([0.001, SOON_S]),
         )
         self.answered: list[tuple[Job, FakeWork]] = []
 

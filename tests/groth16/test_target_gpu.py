@@ -7,7 +7,6 @@ their own on a real card, by the CPU and by the library.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -24,7 +23,7 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import assign
-from cuzk.engine.turn import Turn
+from cuzk.engine.device_lock import DeviceLock
 from cuzk.errors import ParameterError, ProofError, ResourceError
 from cuzk.events import Event, StageAdvanced, StageDone, StageStarted, ignore
 from cuzk.groth16 import full_scalars_gpu, streamed_gpu, target_gpu
@@ -51,6 +50,7 @@ from cuzk.kernels.selection_gpu import take_reversed
 from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
 from cuzk.proof_jobs import Prepared, ProofSetup
 from tests.circuit.plain import row_values
+from tests.engine.fakes import turn_alone
 from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.fake_cuda import FakeDriver, card
@@ -414,7 +414,7 @@ def test_a_card_holds_what_its_plan_says_when_points_only_pass(
 class WatchedDriver:
     """A driver that notes which calls came while a lock was held, and which while it was not."""
 
-    def __init__(self, driver: FakeDriver, lock: threading.Lock) -> None:
+    def __init__(self, driver: FakeDriver, lock: DeviceLock) -> None:
         self._driver, self._lock = driver, lock
         self.calls: list[tuple[str, bool]] = []
 
@@ -427,7 +427,7 @@ class WatchedDriver:
 def test_an_engine_holds_its_lock_while_the_driver_is_asked_and_gives_it_back_for_the_rest(
     driver: FakeDriver, toy: Circuit, toy_params: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, rest, parameters = threading.Lock(), list[tuple[str, bool]](), open_parameters(toy_params)
+    lock, rest, parameters = DeviceLock(), list[tuple[str, bool]](), open_parameters(toy_params)
     watched: Any = WatchedDriver(driver, lock)
     target = target_on(watched, toy_params)
     target.prepare()
@@ -445,13 +445,7 @@ def test_an_engine_holds_its_lock_while_the_driver_is_asked_and_gives_it_back_fo
     prover = setup.open("cuda:0")
     prepared = Prepared(free=toy_values(1, 2), randomizers=Randomizers(r=13, s=17))
     recorded: list[str] = []
-    turn = Turn(
-        lock,
-        "narrow",
-        is_over=lambda: False,
-        record=lambda name, **detail: recorded.append(name),
-        clock=lambda: 0.0,
-    )
+    turn = turn_alone(lock, record=lambda name, **detail: recorded.append(name))
 
     def ends(section: SectionName, point: Any) -> Any:
         rest.append((section, lock.locked()))
