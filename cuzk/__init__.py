@@ -1,4 +1,4 @@
-"""cuzk: a Groth16 prover for Filecoin PoRep C2 in pure Python (Numba).
+"""cuzk: a Groth16 prover for Filecoin in pure Python (Numba).
 
 Importing this package compiles nothing and loads no kernel: what it offers is loaded at its first use.
 docs/architecture.md draws the floors of the house.
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cuzk.engine.jobs import Job, JobResult, Priority
     from cuzk.engine.settings import Settings as EngineSettings
     from cuzk.parameters import fetch_parameters, generate_parameters, verify_parameters
+    from cuzk.sector.pieces import Pieces, SideInputs
     from cuzk.sector_engine import Engine
 
 __version__ = "0.1.0"
@@ -25,7 +26,9 @@ _HOMES = {
     "EngineSettings": "cuzk.engine.settings:Settings",
     "Job": "cuzk.engine.jobs",
     "JobResult": "cuzk.engine.jobs",
+    "Pieces": "cuzk.sector.pieces",
     "Priority": "cuzk.engine.jobs",
+    "SideInputs": "cuzk.sector.pieces",
     "ProveResult": "cuzk.api",
     "VerifyResult": "cuzk.api",
     "prove": "cuzk.api",
@@ -40,8 +43,10 @@ __all__ = [
     "EngineSettings",
     "Job",
     "JobResult",
+    "Pieces",
     "Priority",
     "ProveResult",
+    "SideInputs",
     "VerifyResult",
     "fetch_parameters",
     "generate_parameters",

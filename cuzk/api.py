@@ -23,6 +23,7 @@ from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.verify import Verifier
 from cuzk.sector.c1_writer import encode_c1
 from cuzk.sector.claim import ProofInput
+from cuzk.sector.pieces import SideInputs
 from cuzk.sector.porep import C1
 from cuzk.sector.registered_proof import registered_proof_of_size
 from cuzk.sources import (
@@ -74,6 +75,7 @@ class VerifyResult:
 def prove(
     source: InputSource,
     *,
+    beside: SideInputs | None = None,
     params: Path | None = None,
     device: str = "auto",
     vram_limit: int | None = None,
@@ -83,10 +85,11 @@ def prove(
     check: bool = False,
     on_event: OnEvent = ignore,
 ) -> ProveResult:
-    """Prove the sector of a Commit 1 output, all its partitions or some, and verify the proof.
+    """Prove what a Commit 1 output or other vanilla proofs are about, all partitions or some, and verify it.
 
-    source       path, or content, of lotus-bench's c1.json or of the document inside, gzipped or not; or
-                 what `synthesize` returned
+    source       path, or content, gzipped or not, of lotus-bench's c1.json or of the document inside; of an
+                 envelope of vanilla proofs, or a bare list of them; `Pieces`; or what `synthesize` returned
+    beside       what belongs to a bare list
     params       folder that is searched first for Groth16 parameters
     device       auto, cpu, cpu:ifma, cpu:scalar, cuda:N, a PCI id or a UUID; auto is a GPU if there is one
     vram_limit   bytes of a GPU's memory that may be taken, if not all that is free
@@ -103,7 +106,7 @@ def prove(
 
         require_gpu_for_limit(choose(device, threads), vram_limit)
     with stage(on_event, "read"):
-        given = read_input(source)
+        given = read_input(source, beside)
         given.check_statement()
     chosen = chosen_partitions(given, partitions)
     if insecure_rs is not None:
@@ -145,9 +148,14 @@ def _is_the_cpu(device: str) -> bool:
 
 
 def verify(
-    source: InputSource, proof: Source, *, params: Path | None = None, on_event: OnEvent = ignore
+    source: InputSource,
+    proof: Source,
+    *,
+    beside: SideInputs | None = None,
+    params: Path | None = None,
+    on_event: OnEvent = ignore,
 ) -> VerifyResult:
-    """Check a whole sector's proof against its Commit 1 output.
+    """Check the proof of all partitions of an input.
 
     proof   path, or content, of 192 bytes a partition, raw or as hexadecimal digits
     Raises ProofError when the proof does not hold; InputError when it is no proof; the rest as `prove`.
@@ -155,7 +163,7 @@ def verify(
     clock = _Clock(on_event)
     proof_origin = MEMORY_ORIGIN if isinstance(proof, bytes) else os.fspath(proof)
     with stage(on_event, "read"):
-        given = read_input(source)
+        given = read_input(source, beside)
         given.check_statement()
         proofs = split_proofs(_proof_bytes(proof), where=proof_origin)
     count, shape = given.partition_count, given.shape

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError, UsageError
 from cuzk.sector.claim import CircuitShape, ProofInput
+from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep_shape import PorepShape, porep_shapes
 
 if TYPE_CHECKING:
@@ -24,12 +25,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """names: what users may write, the shortest first; shapes: one for every sector size, ascending."""
+    """One kind.
+
+    names     what users may write, the shortest first
+    priority  of jobs that name none
+    shapes    one for every sector size, ascending
+    read      the input in pieces
+    """
 
     name: str
     names: tuple[str, ...]
     priority: Priority
     shapes: Callable[[], tuple[CircuitShape, ...]]
+    read: Callable[[Pieces], ProofInput]
 
     def shape(self, sector_bytes: int) -> CircuitShape:
         """Raises InputError for a size of which this kind has no circuit."""
@@ -42,12 +50,19 @@ class Kind:
         )
 
 
-KINDS = (
+def _refuse_pieces(pieces: Pieces) -> ProofInput:
+    raise UsageError(
+        "a PoRep input does not come in pieces", where=pieces.origin, next="give Commit 1's output"
+    )
+
+
+KINDS: tuple[Kind, ...] = (
     Kind(
         name=PorepShape.kind,
         names=("porep", "porep-c2", "seal-commit"),
         priority=Priority.NORMAL,
         shapes=porep_shapes,
+        read=_refuse_pieces,
     ),
 )
 POREP = KINDS[0]

@@ -24,6 +24,7 @@ from cuzk.kernels.device.choose import Choice, choose_all, require_gpu_for_limit
 from cuzk.kinds import POREP, kind_named, setup_name
 from cuzk.proof_jobs import ProofWork
 from cuzk.proof_setups import FileSetups, Setups, SyntheticSetups
+from cuzk.sector.pieces import SideInputs
 from cuzk.sources import InputSource, chosen_partitions, read_input, require_randomizers
 
 _GIB = 1 << 30
@@ -110,6 +111,7 @@ class Engine:
         self,
         source: InputSource,
         *,
+        beside: SideInputs | None = None,
         request_id: str = "",
         priority: Priority | None = None,
         deadline_s: float | None = None,
@@ -118,13 +120,13 @@ class Engine:
     ) -> Job:
         """A job for an input, which is read and its statement checked.
 
-        source      as of `cuzk.prove`, and so are partitions and insecure_rs
+        source      as of `cuzk.prove`, and so are beside, partitions and insecure_rs
         priority    that of its kind, if none is given
         request_id  a name for the request; the same inputs under the same name are proven once
         deadline_s  seconds from now after which nobody needs the proof
         Raises InputError, ParameterError, UsageError; what `engine.pipeline.Pipeline.submit` raises.
         """
-        given = read_input(source)
+        given = read_input(source, beside)
         given.check_statement()
         chosen = chosen_partitions(given, partitions)
         randomizers = None

@@ -4,30 +4,72 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cuzk.errors import UsageError
+from cuzk.errors import InputError, UsageError
 from cuzk.events import Notice, OnEvent
 from cuzk.groth16.locate import Found
 from cuzk.kernels.modulus import FR
-from cuzk.sector.c1 import parse_c1, read_c1
+from cuzk.kinds import kind_named
+from cuzk.sector.c1 import parse_c1
 from cuzk.sector.claim import ProofInput
+from cuzk.sector.document import read_document, unzipped
+from cuzk.sector.pieces import Pieces, SideInputs, parse_envelope, parse_list
 from cuzk.sector.porep import C1
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
 
 Source = str | os.PathLike[str] | bytes
-InputSource = Source | ProofInput
+InputSource = Source | Pieces | ProofInput
 MEMORY_ORIGIN = "the given bytes"
 
 
-def read_input(source: InputSource) -> ProofInput:
-    """What a path, bytes or an input in memory stand for. Raises InputError."""
+def read_input(source: InputSource, beside: SideInputs | None = None) -> ProofInput:
+    """What a path, bytes, pieces or an input in memory stand for.
+
+    beside  belongs to a bare list of vanilla proofs, and only to it: all else says everything itself
+    Raises InputError; UsageError where `beside` is too much.
+    """
     if isinstance(source, bytes):
-        return parse_c1(source, origin=MEMORY_ORIGIN)
-    return read_c1(Path(source)) if isinstance(source, str | os.PathLike) else source
+        return _parsed(source, MEMORY_ORIGIN, beside)
+    if isinstance(source, str | os.PathLike):
+        return _parsed(read_document(Path(source)), os.fspath(source), beside)
+    _require_nothing_beside(beside, "this input")
+    return _read_pieces(source) if isinstance(source, Pieces) else source
+
+
+def _parsed(data: bytes, origin: str, beside: SideInputs | None) -> ProofInput:
+    """Of a list, an envelope (only it has a key `kind`), or a Commit 1 output."""
+    data = unzipped(data, origin)
+    if data.lstrip().startswith(b"["):
+        if beside is None or not beside.kind:
+            raise InputError(
+                "a list of vanilla proofs does not say what it proves",
+                where=origin,
+                next="add --kind snap, wpost or winning, and what belongs to it: see --help",
+            )
+        beside = replace(beside, kind=kind_named(beside.kind).name)
+        return _read_pieces(Pieces.of(parse_list(data, origin=origin), beside, origin=origin))
+    _require_nothing_beside(beside, origin)
+    if b'"kind"' in data:
+        return _read_pieces(parse_envelope(data, origin=origin))
+    return parse_c1(data, origin=origin)
+
+
+def _require_nothing_beside(beside: SideInputs | None, origin: str) -> None:
+    if beside is not None and beside != SideInputs():
+        raise UsageError(
+            "it says itself what it proves: nothing can be added to it",
+            where=origin,
+            next="leave out --kind and what belongs to a list of vanilla proofs",
+        )
+
+
+def _read_pieces(pieces: Pieces) -> ProofInput:
+    return kind_named(pieces.kind).read(pieces)
 
 
 def check_input(given: ProofInput, device: CpuDevice, *, miner: int | None = None) -> None:

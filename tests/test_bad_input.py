@@ -81,7 +81,11 @@ FORMS = {
     "noise": (bytes(range(256)), "not whole JSON"),
     "truncated": (WHOLE[: len(WHOLE) // 2], "not whole JSON"),
     "truncated gzip": (gzip.compress(WHOLE)[:-100], "gzip file is truncated"),
-    "a list": (b"[1, 2]", "object"),
+    "a list": (b"[1, 2]", "does not say what it proves"),
+    "an envelope of no kind": (
+        b'{"kind": "porep", "sector_size": 2048, "vanilla_proofs": []}',
+        "no kind of proof",
+    ),
     "Phase1Out no base64": (wrapped({}, Phase1Out="!" * 100), "base64"),
     "Phase1Out a number": (wrapped({}, Phase1Out=7), "Phase1Out"),
     "Phase1Out not JSON": (wrapped({}, Phase1Out=base64.b64encode(b"{").decode()), "Phase1Out"),

@@ -7,16 +7,12 @@ subject of `check`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from cuzk.errors import InputError
 from cuzk.garbage import without_garbage_collection
 from cuzk.sector.c1_document import (
-    LARGEST_DOCUMENT_BYTES,
     ColumnProof,
     ColumnProofs,
     InclusionPath,
@@ -31,6 +27,7 @@ from cuzk.sector.c1_document import (
     decode_document,
     fail,
 )
+from cuzk.sector.document import read_document
 from cuzk.sector.inputs import COLUMN_NAMES, Bytes, Counts, Labelings, PartitionInput, Paths
 from cuzk.sector.porep import C1
 from cuzk.sector.porep_shape import DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, PorepShape
@@ -38,19 +35,10 @@ from cuzk.sector.registered_proof import RegisteredProof, registered_proof
 from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.tree_form import TreeForm, c_and_r_form, d_form
 
-_PIECE_BYTES = 1 << 24  # a read takes as much memory as it might give
-
 
 def read_c1(path: Path, *, registered: RegisteredProof | None = None) -> C1:
     """The Commit 1 output in a file. Raises InputError; `registered` as for `parse_c1`."""
-    try:
-        with path.open("rb") as file:
-            pieces = iter(partial(file.read, _PIECE_BYTES), b"")
-            data = b"".join(islice(pieces, LARGEST_DOCUMENT_BYTES // _PIECE_BYTES + 1))
-    except OSError as error:
-        what = f"the file cannot be read: {error.strerror or error}"
-        raise InputError(what, where=str(path), next="check the path and its permissions") from error
-    return parse_c1(data, origin=str(path), registered=registered)
+    return parse_c1(read_document(path), origin=str(path), registered=registered)
 
 
 def parse_c1(data: bytes, *, origin: str, registered: RegisteredProof | None = None) -> C1:

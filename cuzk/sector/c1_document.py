@@ -14,17 +14,14 @@ stacked/vanilla/params.rs.
 from __future__ import annotations
 
 import re
-import zlib
 from typing import Annotated, NoReturn, TypeVar
 
 import msgspec
 
 from cuzk.errors import InputError
+from cuzk.sector.document import unzipped
 from cuzk.sector.inputs import RUN_C1_AGAIN
 from cuzk.sector.shape import NODE_BYTES
-
-LARGEST_DOCUMENT_BYTES = 2 << 30
-"""Refused beyond this, packed or unpacked: the largest real file (126 partitions of 32 GiB) has 0.9 GB."""
 
 Byte = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Hash = Annotated[list[Byte], msgspec.Meta(min_length=NODE_BYTES, max_length=NODE_BYTES)]
@@ -125,28 +122,10 @@ def fail(what: str, where: str) -> NoReturn:
 
 def decode_document(data: bytes, origin: str) -> tuple[Wrapper, Inner]:
     """Wrapper (empty if there is none) and inner document of a file's bytes. Raises InputError."""
-    data = _gunzip(data, origin)
-    if not data.strip():
-        fail("the file is empty", origin)
+    data = unzipped(data, origin)
     wrapper = _decode(data, Wrapper, origin)
     inner = data if wrapper.Phase1Out is None else wrapper.Phase1Out
     return wrapper, _decode(inner, Inner, origin)
-
-
-def _gunzip(data: bytes, origin: str) -> bytes:
-    """`data`, unpacked if it begins as gzip does."""
-    unpacked = data
-    if data.startswith(b"\x1f\x8b"):
-        unzipper = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-        try:
-            unpacked = unzipper.decompress(data, LARGEST_DOCUMENT_BYTES + 1)
-        except zlib.error as error:
-            fail(f"the gzip file is damaged: {error}", origin)
-        if not unzipper.eof and len(unpacked) <= LARGEST_DOCUMENT_BYTES:
-            fail("the gzip file is truncated", origin)
-    if len(unpacked) > LARGEST_DOCUMENT_BYTES:
-        fail(f"the document is larger than {LARGEST_DOCUMENT_BYTES >> 30} GiB", origin)
-    return unpacked
 
 
 _Document = TypeVar("_Document", Wrapper, Inner)

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
 
+POREP, SNAP, WINDOW, WINNING = "porep-c2", "snap-update", "window-post", "winning-post"
+"""The kinds of proof, as everything shows them."""
+
 
 class CircuitShape(Protocol):
     """A kind of proof at a sector size: all that decides circuit and parameters. Equal ones are the same.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import cache
 
+from cuzk.sector.claim import POREP
 from cuzk.sector.shape import GIB, SectorShape, all_shapes, parameter_name, shape_of
 
 DRG_DEGREE = 6
@@ -26,7 +27,7 @@ class PorepShape(SectorShape):
     min_challenges: int
     partitions: int
 
-    kind = "porep-c2"
+    kind = POREP
 
     @property
     def challenges(self) -> int:
