@@ -18,10 +18,10 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import FreeValues, free_places
 from cuzk.engine.seam import Needs
 from cuzk.engine.turn import Turn
-from cuzk.errors import InputError, ProofError
+from cuzk.errors import InputError, ProofError, ResourceError
 from cuzk.groth16.parameters import Parameters
 from cuzk.groth16.proof import PROOF_BYTES, Proof
-from cuzk.groth16.prove import Randomizers, assemble, begin_proof
+from cuzk.groth16.prove import Randomizers, Sums, assemble, begin_proof
 from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
@@ -38,6 +38,7 @@ class ProofSetup:
     key          what tells the file from others
     needs_of     what it takes, by device
     open_target  by device: a target whose parameters are loaded, checked at a file's first use
+    ran_short    by device: hears that a proof found no memory, before the next target is opened there
     """
 
     name: str
@@ -47,12 +48,13 @@ class ProofSetup:
     verifier: Verifier
     needs_of: Mapping[str, Needs]
     open_target: Callable[[str], Target]
+    ran_short: Callable[[str, ResourceError], object] = lambda device, error: None
 
     def needs(self, device: str) -> Needs:
         return self.needs_of[device]
 
     def open(self, device: str) -> DeviceProver:
-        return DeviceProver(self, self.open_target(device))
+        return DeviceProver(self, self.open_target(device), device)
 
     @property
     def partition_bytes(self) -> int:
@@ -72,10 +74,20 @@ class Prepared:
 class DeviceProver:
     """A setup on one device. Its target serves one proof at a time: the turn's lock, or its only worker."""
 
-    def __init__(self, setup: ProofSetup, target: Target) -> None:
-        self._setup, self._target = setup, target
+    def __init__(self, setup: ProofSetup, target: Target, device: str) -> None:
+        self._setup, self._target, self._name = setup, target, device
 
     def prove(self, prepared: Prepared, turn: Turn) -> bytes:
+        try:
+            finish = self._computed(prepared, turn)
+        except ResourceError as error:
+            self._setup.ran_short(self._name, error)
+            raise
+        randomizers = prepared.randomizers or Randomizers.fresh()
+        return assemble(self._setup.parameters, finish(), randomizers).to_bytes()
+
+    def _computed(self, prepared: Prepared, turn: Turn) -> Callable[[], Sums]:
+        """All that the device does; what comes back ends the sums on the host."""
         setup, target = self._setup, self._target
         with turn.on_device():
             assignment = target.assign(setup.circuit, prepared.free)
@@ -84,8 +96,7 @@ class DeviceProver:
                 target, setup.parameters, setup.circuit, assignment, on_event=lambda _: turn.boundary()
             )
             turn.computed(target.computed_ms())
-        randomizers = prepared.randomizers or Randomizers.fresh()
-        return assemble(setup.parameters, finish(), randomizers).to_bytes()
+        return finish
 
     def close(self) -> None:
         self._target.close()

@@ -8,20 +8,17 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 
 from cuzk.circuit.builder import Circuit
-from cuzk.engine.seam import Needs
 from cuzk.errors import DeviceError
 from cuzk.events import OnEvent, prefixed, stage
-from cuzk.groth16.card_plan import CardFacts, CardPlan
 from cuzk.groth16.locate import find_parameters
-from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters import SECTIONS, Parameters, open_parameters
-from cuzk.groth16.qap import full_counts, point_counts
-from cuzk.groth16.synthesis_plan import synthesis_layout
+from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import Choice
 from cuzk.kinds import circuit_of, setup_name
 from cuzk.proof_jobs import ProofSetup
+from cuzk.proof_places import Place, needs_on
 from cuzk.sector.claim import CircuitShape
 from cuzk.sources import warn_of_development
 from cuzk.targets import FirstUse, compile_ahead, ephemeral_parameters, new_target
@@ -62,41 +59,39 @@ class Setups(ABC):
         key: Hashable,
         circuit: Circuit,
         parameters: Parameters,
-        new_target: Callable[[str, Needs], Target],
+        new_target: Callable[[str, int | None], Target],
         checked: Callable[[Target, OnEvent], None],
         host_bytes: int = 0,
     ) -> ProofSetup:
         """The setup whose targets are opened in the same way wherever their points come from.
 
-        new_target  by device, for what it may take there
+        new_target  by device, for so many bytes of a card
         checked     what is done with a target before its first proof
         host_bytes  that the parameters themselves take
         """
-        needs = {
-            name: needs_on(choice, self._card_bytes[name], circuit, host_bytes if k == 0 else 0)
-            for k, (name, choice) in enumerate(self._choices.items())
-        }
+        name = setup_name(shape)
 
-        def open_target(device: str) -> Target:
-            target, on_event = new_target(device, needs[device]), prefixed(self._on_event, f"{device}: ")
-            try:
-                target.prepare(on_event)
-                target.opened(circuit)
-                target.loaded()
-                checked(target, on_event)
-            except BaseException:
-                target.close()
-                raise
-            return target
+        def place(k: int, device: str) -> Place:
+            bytes_of_all = host_bytes if k == 0 else 0
+            return Place(
+                f"{name} on {device}",
+                circuit,
+                needs_on(self._choices[device], self._card_bytes[device], circuit, bytes_of_all),
+                lambda most: new_target(device, most),
+                checked,
+                prefixed(self._on_event, f"{device}: "),
+            )
 
+        places = {device: place(k, device) for k, device in enumerate(self._choices)}
         return ProofSetup(
-            name=setup_name(shape),
+            name=name,
             key=key,
             circuit=circuit,
             parameters=parameters,
             verifier=Verifier(parameters.key),
-            needs_of=needs,
-            open_target=open_target,
+            needs_of={device: place.needs for device, place in places.items()},
+            open_target=lambda device: places[device].open(),
+            ran_short=lambda device, error: places[device].ran_short(error),
         )
 
 
@@ -131,7 +126,7 @@ class FileSetups(Setups):
             found.path,
             circuit,
             parameters,
-            lambda device, needs: new_target(self._choices[device], parameters, needs.device or None),
+            lambda device, most: new_target(self._choices[device], parameters, most),
             first_use.check,
         )
 
@@ -155,8 +150,8 @@ class SyntheticSetups(Setups):
             counts = point_counts(circuit)
         parameters = ephemeral_parameters(host, list(cards.values()), circuit, None, on_event)
 
-        def target(device: str, needs: Needs) -> Target:
-            return GpuTarget.on_card(host, cards[device], parameters, needs.device)
+        def target(device: str, most: int | None) -> Target:
+            return GpuTarget.on_card(host, cards[device], parameters, most)
 
         scalars = sum(counts.of(name) for name, _ in SECTIONS)
         return self._setup(
@@ -172,18 +167,3 @@ class SyntheticSetups(Setups):
 
 def _nothing(target: Target, on_event: OnEvent) -> None:
     """Of points that were made here there is nothing to be checked."""
-
-
-def needs_on(choice: Choice, card_bytes: int, circuit: Circuit, host_bytes: int = 0) -> Needs:
-    """What proofs of a circuit take on a device; on a card, of so many bytes, for the fastest plan.
-
-    host_bytes  what else is held for them
-    """
-    counts = point_counts(circuit)
-    if choice.card is None:
-        host = MemoryPlan.of(choice.host, counts)
-        return Needs(device=0, host=host.peak - host.process + host_bytes)
-    facts, synthesis = CardFacts.of(choice.card, card_bytes), synthesis_layout(circuit).nbytes
-    plan = CardPlan.of(facts, counts, full_counts(circuit), synthesis)
-    host = MemoryPlan.beside_a_gpu(counts)
-    return Needs(device=plan.peak_bytes + facts.reserve_bytes, host=host.peak - host.process + host_bytes)

@@ -24,6 +24,7 @@ ROOMS = {
         "kinds",
         "parameters",
         "proof_jobs",
+        "proof_places",
         "proof_setups",
         "proving",
         "sector_engine",

@@ -111,7 +111,7 @@ def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
 
     monkeypatch.setattr(proof_jobs, "assemble", noted("assemble", proof_jobs.assemble))
     monkeypatch.setattr(Randomizers, "fresh", noted("fresh", Randomizers.fresh))
-    prover = DeviceProver(setup, target)  # type: ignore[arg-type]
+    prover = DeviceProver(setup, target, "cpu")  # type: ignore[arg-type]
     assert prover.prove(PREPARED, turn(lock)).hex() == PROOF_R13_S17
     prover.prove(replace(PREPARED, randomizers=None), turn(lock))
 
@@ -132,7 +132,7 @@ def test_a_proof_that_nobody_wants_ends_at_the_next_step_and_leaves_the_target_u
 ) -> None:
     over: list[bool] = []
     target.during = lambda name: over.append(True) if name == at and not over else None
-    prover = DeviceProver(setup, target)  # type: ignore[arg-type]
+    prover = DeviceProver(setup, target, "cpu")  # type: ignore[arg-type]
     with pytest.raises(Abandoned):
         prover.prove(PREPARED, turn(lock, over))
     assert target.calls[-1][0] == at or at == "sum_over"  # the sums of a proof are begun together

@@ -257,6 +257,11 @@ class Dispatcher:
     def _after_exception(self, unit: Unit, device: Device, error: Exception) -> Verdict:
         if self._board.is_dropped(unit):
             return Verdict.OVER
+        if isinstance(error, ResourceError) and device.name not in unit.short:
+            unit.short.add(device.name)  # the setup is opened anew, and may make do with less
+            self._board.say(What.SHORT_OF_MEMORY, unit=unit, device=device, text=str(error))
+            self._make_ready(unit)
+            return Verdict.ELSEWHERE
         if isinstance(error, DeviceError | ResourceError) and self._goes_elsewhere(unit, device):
             return Verdict.ELSEWHERE
         self._fail(unit, error)

@@ -22,6 +22,7 @@ class What(enum.Enum):
     PROVED = "proved"
     WRONG_PROOF = "wrong proof"
     GOES_ELSEWHERE = "goes elsewhere"
+    SHORT_OF_MEMORY = "short of memory"
     ENDED = "ended"
     OPENED = "opened"
     CLOSED = "closed"

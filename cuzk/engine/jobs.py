@@ -162,6 +162,7 @@ class Unit:
     prepared     what `Work.prepare` gave, while READY or PROVING
     wrong        the device of each proof that did not hold
     avoid        devices that are not asked again
+    short        devices whose memory ran out for it, once
     since        when its stage began
     """
 
@@ -172,6 +173,7 @@ class Unit:
     reservation: Reservation | None = None
     wrong: list[str] = field(default_factory=list)
     avoid: set[str] = field(default_factory=set)
+    short: set[str] = field(default_factory=set)
     since: float = 0.0
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import A, B
 from cuzk.circuit.witness import FreeValues
-from cuzk.events import OnEvent, Progress, ignore, stage
+from cuzk.events import Notice, OnEvent, Progress, ignore, stage
 from cuzk.groth16.card_clock import CardClock
 from cuzk.groth16.card_plan import CardFacts, CardPlan, SectionPlan
 from cuzk.groth16.full_scalars_gpu import FullScalars
@@ -46,6 +46,7 @@ from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
 from cuzk.kernels.subset_sums_gpu import random_subset_sums
 from cuzk.kernels.sum_schedule import selected_plan
 from cuzk.kernels.xyzz import curve_of
+from cuzk.units import format_size
 
 
 def digits_of(transforms: NttPlan) -> tuple[int, int, int]:
@@ -138,6 +139,7 @@ class GpuTarget:
 
     open_device     gives the card, which is closed with the target
     points          where the points come from, once
+    memory_limit    bytes of the card that it may take; where fewer are free, that is said
     """
 
     def __init__(
@@ -146,8 +148,9 @@ class GpuTarget:
         name: str,
         open_device: Callable[[], CudaDevice],
         points: PointSource,
+        memory_limit: int | None = None,
     ) -> None:
-        self.host, self.name = host, name
+        self.host, self.name, self._memory_limit = host, name, memory_limit
         self._open_device, self._points = open_device, points
         self._counts = points.counts
         self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
@@ -160,7 +163,9 @@ class GpuTarget:
     @classmethod
     def on_card(cls, host: CpuDevice, card: Card, points: PointSource, memory_limit: int | None) -> GpuTarget:
         """Of a card that `prepare` opens; `memory_limit` as for `CudaDevice`."""
-        return cls(host, card.label, lambda: CudaDevice(card.uuid, memory_limit=memory_limit), points)
+        return cls(
+            host, card.label, lambda: CudaDevice(card.uuid, memory_limit=memory_limit), points, memory_limit
+        )
 
     def require_memory(self) -> None:
         if self._loader is None:  # later it is there
@@ -180,10 +185,18 @@ class GpuTarget:
             facts, nbytes = self._opened.result()[1], synthesis_layout(circuit).nbytes
             plan = CardPlan.of(facts, self._counts, full_counts(circuit), nbytes)
             plan.require(self.name)
+            if self._memory_limit is not None and facts.free_bytes < self._memory_limit:
+                self._on_event(self._short_of(facts.free_bytes, plan))
             self._planned.set_result(plan)
         except BaseException as error:  # who waits for the points must not wait for ever
             self._planned.set_exception(error)
             raise
+
+    def _short_of(self, free_bytes: int, plan: CardPlan) -> Notice:
+        passing = [one.section for one in plan.sections if one.slice_points is not None]
+        what = f"points of {', '.join(passing)} pass over the card" if passing else "all points fit"
+        of = f"{format_size(free_bytes)} of {format_size(self._memory_limit or 0)}"
+        return Notice(level="warning", text=f"{self.name} has {of} free that it may take: {what}")
 
     @property
     def _device(self) -> CudaDevice:

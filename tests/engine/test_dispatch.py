@@ -576,6 +576,37 @@ def test_a_prover_that_failed_is_opened_anew() -> None:
     hall.close_all()
 
 
+def test_a_device_whose_memory_ran_out_gets_the_partition_once_more_and_then_another_does() -> None:
+    hall = Hall({"cuda:0": GIB, "cuda:1": GIB})
+    job = hall.submit(FakeWork("a"))
+    hall.prepare()
+    for tries in (1, 2):
+        errand = hall.take(0)
+        assert errand is not None
+        assert hall.failed(errand, ResourceError("the GPU has no memory left"), 0) is Verdict.ELSEWHERE
+        assert len(hall.said(What.SHORT_OF_MEMORY)) == 1
+        assert hall.said(What.GOES_ELSEWHERE) == ["a 0 cuda:0"] * (tries - 1)
+        assert hall.devices[0].slots == {} or errand.slot.spoilt  # its parameters are opened anew
+    assert hall.take(0) is None
+    assert hall.prove_all(2) == ["a 0"]
+    hall.assemble_all()
+    assert job.result is not None and job.result.status is Status.COMPLETED
+    assert [device.strikes for device in hall.devices] == [0, 0]
+    hall.close_all()
+
+
+def test_a_lone_device_whose_memory_keeps_running_out_fails_the_job_with_the_cause() -> None:
+    hall = Hall()
+    job = hall.submit(FakeWork("a"))
+    hall.prepare()
+    verdicts = []
+    while (errand := hall.take(0)) is not None:
+        verdicts.append(hall.failed(errand, ResourceError("the GPU has no memory left"), 0))
+    assert verdicts == [Verdict.ELSEWHERE, Verdict.OVER]
+    assert job.result is not None and "no memory left" in str(job.result.error)
+    hall.close_all()
+
+
 def test_errors_are_kept_without_the_frames_that_they_came_through() -> None:
     hall = Hall()
     job = hall.submit(FakeWork("a"))

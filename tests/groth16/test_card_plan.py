@@ -37,6 +37,28 @@ def large(free_gib: float) -> CardPlan:
     return CardPlan.of(card(free_gib), LARGE, LARGE_FULL, SYNTHESIS)
 
 
+@pytest.mark.parametrize("free_gib", [24, 140])
+def test_a_sparing_plan_takes_less_memory_for_hardly_more_time(free_gib: float) -> None:
+    fastest = large(free_gib)
+    sparing = CardPlan.sparing(card(free_gib), LARGE, LARGE_FULL, SYNTHESIS)
+    assert sparing.facts == fastest.facts and sparing.fits
+    assert sparing.peak_bytes <= fastest.peak_bytes
+    assert sparing.expected_ms <= 1.02 * fastest.expected_ms
+    assert sparing.streamed_bytes == fastest.streamed_bytes
+    again = CardPlan.of(card(sparing.peak_bytes / GIB + 0.5), LARGE, LARGE_FULL, SYNTHESIS)
+    assert again.peak_bytes <= sparing.peak_bytes + GIB // 2  # who has just that memory plans the same
+
+
+def test_two_large_circuits_fit_a_large_card_by_sparing_plans_and_not_by_the_fastest() -> None:
+    assert 2 * large(140).peak_bytes > 140 * GIB
+    sparing = CardPlan.sparing(card(140), LARGE, LARGE_FULL, SYNTHESIS)
+    assert 2 * (sparing.peak_bytes + sparing.facts.reserve_bytes) < 140 * GIB
+
+
+def test_a_sparing_plan_of_what_fits_nowhere_says_so() -> None:
+    assert not CardPlan.sparing(card(1), LARGE, LARGE_FULL, SYNTHESIS).fits
+
+
 @pytest.mark.parametrize("free_gib", [3, 4, 6, 8, 12, 16, 24, 80, 140])
 def test_a_plan_that_fits_keeps_to_its_budget_and_one_that_does_not_says_so(free_gib: float) -> None:
     plan = small(free_gib)

@@ -25,7 +25,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import assign
 from cuzk.engine.device_lock import DeviceLock
 from cuzk.errors import ParameterError, ProofError, ResourceError
-from cuzk.events import Event, StageAdvanced, StageDone, StageStarted, ignore
+from cuzk.events import Event, Notice, StageAdvanced, StageDone, StageStarted, ignore
 from cuzk.groth16 import full_scalars_gpu, streamed_gpu, target_gpu
 from cuzk.groth16.card_plan import PHASES, CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
@@ -333,6 +333,23 @@ def test_a_bad_point_is_named_where_the_points_are_needed(
     assert raised.value.where == f"{path}: b_g2[{last}]"
     target.close()
     assert driver.held == {}
+
+
+def test_less_memory_than_it_may_take_is_told(driver: FakeDriver, toy: Circuit, toy_params: Path) -> None:
+    heard: list[Any] = []
+    points = PointsOfFile(open_parameters(toy_params))
+    for limit, notices in ((1 << 50, 1), (None, 0)):
+        heard.clear()
+        target = GpuTarget(
+            CpuDevice(threads=2), "cuda:0", lambda: CudaDevice("cuda:0", api=driver), points, limit
+        )
+        target.prepare(heard.append)
+        target.opened(toy)
+        target.loaded()
+        told = [event.text for event in heard if isinstance(event, Notice)]
+        assert len(told) == notices
+        assert all("of 1024 TiB free that it may take: all points fit" in text for text in told)
+        target.close()
 
 
 def test_too_small_a_budget_is_told_with_the_plan(driver: FakeDriver, toy: Circuit, toy_params: Path) -> None:
