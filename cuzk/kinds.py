@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError, UsageError
-from cuzk.sector.claim import CircuitShape, ProofInput
+from cuzk.sector.claim import WINDOW, WINNING, CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep_shape import PorepShape, porep_shapes
+from cuzk.sector.post import read_post
+from cuzk.sector.post_shape import post_shapes
 
 if TYPE_CHECKING:
     from cuzk.circuit.builder import Circuit, CircuitBuilder
@@ -64,6 +66,20 @@ KINDS: tuple[Kind, ...] = (
         shapes=porep_shapes,
         read=_refuse_pieces,
     ),
+    Kind(
+        name=WINDOW,
+        names=("wpost", "window-post", "windowpost", "window"),
+        priority=Priority.HIGH,
+        shapes=partial(post_shapes, WINDOW),
+        read=read_post,
+    ),
+    Kind(
+        name=WINNING,
+        names=("winning", "winning-post", "winningpost"),
+        priority=Priority.CRITICAL,
+        shapes=partial(post_shapes, WINNING),
+        read=read_post,
+    ),
 )
 POREP = KINDS[0]
 
@@ -87,9 +103,13 @@ class _CircuitModule(Protocol):
 
 def _module(kind: str) -> _CircuitModule:
     """It loads the compiler."""
-    from cuzk.circuit import porep
+    from cuzk.circuit import fallback_post, porep
 
-    modules: dict[str, _CircuitModule] = {PorepShape.kind: porep}
+    modules: dict[str, _CircuitModule] = {
+        PorepShape.kind: porep,
+        WINDOW: fallback_post,
+        WINNING: fallback_post,
+    }
     return modules[kind]
 
 

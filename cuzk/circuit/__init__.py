@@ -8,7 +8,8 @@ Read in this order:
     builder, kept                    instances of templates in order: a circuit; circuits on disk
     numbers, sha256, poseidon,
     insertion, merkle_path, label    gadgets: what builders call
-    porep, empty_sector_update       the circuits of one partition, and their free values
+    porep, empty_sector_update,
+    fallback_post                    the circuits of one partition, and their free values
     waves, marks                     which instances can be filled at a time; sets of variables
     witness, rows, digest            all values, A.z and B.z and the transpose, what pins a circuit down
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Bits, CircuitBuilder
 from cuzk.circuit.insertion import insert
@@ -23,6 +24,7 @@ from cuzk.circuit.numbers import (
     to_bits,
 )
 from cuzk.circuit.sha256 import sha256
+from cuzk.sector.inputs import Counts
 
 Hash = Callable[[CircuitBuilder, Sequence[int]], int]
 """A gadget from the variables of all children to that of their parent."""
@@ -67,6 +69,15 @@ def merkle_path_of(
 def siblings_of(arities: Sequence[int]) -> int:
     """How many siblings a path has."""
     return sum(arity - 1 for arity in arities)
+
+
+def index_bits(indices: Counts, arities: Sequence[int]) -> NDArray[np.uint8]:
+    """(..., levels) positions as the (..., n) free bits of their paths: each level's, lowest first."""
+    widths = [arity.bit_length() - 1 for arity in arities]
+    assert (indices >> widths == 0).all(), "a position outside its level"
+    shifts = np.concatenate([np.arange(width) for width in widths])
+    bits: NDArray[np.uint8] = (np.repeat(indices, widths, axis=-1) >> shifts & 1).astype(np.uint8)
+    return bits
 
 
 def sha256_node(builder: CircuitBuilder, children: Sequence[int]) -> int:

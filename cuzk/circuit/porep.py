@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Bits, CircuitBuilder
 from cuzk.circuit.label import NODE_BITS, label
-from cuzk.circuit.merkle_path import merkle_path, sha256_node
+from cuzk.circuit.merkle_path import index_bits, merkle_path, sha256_node
 from cuzk.circuit.numbers import (
     add,
     equate,
@@ -31,7 +31,6 @@ from cuzk.circuit.numbers import (
 )
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.witness import FreeValues
-from cuzk.sector.inputs import Paths
 from cuzk.sector.porep import C1
 from cuzk.sector.porep_shape import DRG_DEGREE, LABEL_PARENTS, PARENTS, PorepShape
 from cuzk.sector.shape import NODE_BYTES
@@ -118,24 +117,19 @@ def free_values(c1: C1, index: int) -> FreeValues:
         d_path, r_path = partition.d_paths[number], partition.r_paths[number]
         own, *parents = range(1 + PARENTS)
         nodes += [d_path.leaves[None], d_path.siblings]
-        bits.append(index_bits(d_path, [BINARY] * shape.d_levels))
+        bits.append(index_bits(d_path.indices, [BINARY] * shape.d_levels))
         for parent in parents:
             path = partition.c_paths[number, parent]
             nodes += [partition.columns[number, parent], path.siblings]
-            bits.append(index_bits(path, arities))
+            bits.append(index_bits(path.indices, arities))
         own_path = partition.c_paths[number, own]
         nodes += [r_path.siblings, own_path.siblings]
-        bits += [bits_of(int(node), NODE_BITS), index_bits(r_path, arities), index_bits(own_path, arities)]
+        bits += [
+            bits_of(int(node), NODE_BITS),
+            index_bits(r_path.indices, arities),
+            index_bits(own_path.indices, arities),
+        ]
     return FreeValues(numbers=np.concatenate(nodes), bits=np.concatenate(bits))
-
-
-def index_bits(path: Paths, arities: Sequence[int]) -> NDArray[np.uint8]:
-    """The bits of the position at each level, lowest first."""
-    positions = [
-        bits_of(int(index), arity.bit_length() - 1)
-        for index, arity in zip(path.indices, arities, strict=True)
-    ]
-    return np.concatenate(positions)
 
 
 def bits_of(value: int, count: int) -> NDArray[np.uint8]:

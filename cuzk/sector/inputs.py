@@ -47,7 +47,7 @@ class Paths:
     siblings: Bytes
     indices: Counts
 
-    def __getitem__(self, key: int | slice | tuple[int | slice, ...]) -> Paths:
+    def __getitem__(self, key: int | slice | tuple[int | slice | Counts, ...]) -> Paths:
         """The same paths, indexed along their leading axes."""
         return Paths(
             roots=self.roots[key],

@@ -1,0 +1,49 @@
+"""The circuit of a proof of spacetime, winning or window, and the values of its free variables.
+
+Sectors that share nothing, each in this order: comm_r_last, comm_c and comm_r, which is an input and the hash
+of the other two; then for each challenge a leaf and its R path, whose index is an input. Source:
+storage-proofs-post, fallback/circuit.rs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuzk.circuit.builder import CircuitBuilder
+from cuzk.circuit.merkle_path import index_bits, merkle_path
+from cuzk.circuit.numbers import equate, free_number, free_numbers, inputize
+from cuzk.circuit.poseidon import poseidon
+from cuzk.circuit.witness import FreeValues
+from cuzk.sector.post import PostInput
+from cuzk.sector.post_shape import PostShape
+from cuzk.sector.shape import NODE_BYTES
+
+
+def build(builder: CircuitBuilder, shape: PostShape) -> None:
+    """All rows but those of the inputs."""
+    with builder.strands("challenge" if shape.is_winning else "sector", shape.sector_count):
+        sector(builder, shape)
+
+
+def sector(builder: CircuitBuilder, shape: PostShape) -> None:
+    comm_r_last, comm_c, comm_r = free_numbers(builder, 3)
+    inputize(builder, comm_r)
+    equate(builder, comm_r, poseidon(builder, [comm_c, comm_r_last]))
+    for number in range(shape.challenge_count):
+        with builder.section("R path" if shape.is_winning else f"challenge {number}"):
+            leaf = free_number(builder)
+            merkle_path(builder, leaf, comm_r_last, shape.sector.path_arities, poseidon)
+
+
+def free_values(given: PostInput, partition: int) -> FreeValues:
+    """What the circuit's free variables hold, in the order of their allocation; nothing is checked here."""
+    assert partition == 0, partition
+    sectors, challenges = given.in_circuit()
+    paths, count = given.paths[sectors, challenges], len(sectors)
+    commitments = np.stack([given.comm_r_last, given.comm_c, given.comm_r], axis=1)[sectors[:, 0]]
+    opened = np.concatenate([paths.leaves[:, :, None], paths.siblings], axis=2)
+    numbers = np.concatenate([commitments, opened.reshape(count, -1, NODE_BYTES)], axis=1)
+    return FreeValues(
+        numbers=numbers.reshape(-1, NODE_BYTES),
+        bits=index_bits(paths.indices, given.shape.sector.path_arities).ravel(),
+    )
