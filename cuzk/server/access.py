@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,25 @@ class Access:
             root_certificates=authority,
             require_client_auth=authority is not None,
         )
+
+    def context(self) -> ssl.SSLContext | None:
+        """The same for HTTP. Raises likewise."""
+        if self.credentials() is None:
+            return None
+        assert self.certificate is not None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+            if self.client_ca is not None:
+                context.load_verify_locations(self.client_ca)
+                context.verify_mode = ssl.CERT_REQUIRED
+        except ssl.SSLError as error:
+            raise UsageError(
+                f"certificate and key cannot be used: {error.reason}",
+                where=str(self.certificate),
+                next="give a certificate in PEM and the key that belongs to it",
+            ) from error
+        return context
 
     def token(self) -> str | None:
         """Raises ResourceError, UsageError."""

@@ -1,0 +1,283 @@
+// The panels: each shows its part of the state, in place.
+
+const STAGE_WORDS = {
+  pending: "to come", preparing: "in synthesis", ready: "ready", proving: "on a device", proved: "proven", dropped: "dropped",
+};
+const STATUS_WORDS = { COMPLETED: "proven", FAILED: "failed", TIMEOUT: "too late", CANCELLED: "called off" };
+const PART_WORDS = {
+  kernels: "kernels", call: "host part and lock", ready: "partition was ready", synthesis: "waiting for synthesis", nothing: "nothing to prove",
+};
+const RECENTLY_MS = 15 * 60 * 1000;
+
+class Panels {
+  constructor(lanes) {
+    this.lanes = lanes;
+  }
+
+  show(state) {
+    this.state = state;
+    this.ready();
+    this.attention();
+    this.figures();
+    this.devices();
+    this.jobs();
+    this.memory();
+    this.results();
+    this.failures();
+    this.incidents();
+  }
+
+  ago(at) {
+    return age(this.state.now_ms - at);
+  }
+
+  wall(at) {
+    return new Date(Date.now() - (this.state.now_ms - at));
+  }
+
+  time(at) {
+    const made = element("time", "", clockTime(this.wall(at)));
+    made.dateTime = this.wall(at).toISOString();
+    made.title = this.wall(at).toLocaleString();
+    return made;
+  }
+
+  // ---- the head ----
+
+  ready() {
+    const { not_ready, closing, uptime_s, version } = this.state;
+    const [look, words] = closing ? ["warn", "draining"] : not_ready ? ["warn", "not ready"] : ["good", "ready"];
+    attribute($("#ready"), "class", `chip ${look}`);
+    say($("#ready .words"), words);
+    say($("#uptime"), `up ${age(uptime_s * 1000)}`);
+    say($("#version"), version);
+    say($("#clock"), clockTime(new Date()));
+  }
+
+  attention() {
+    const found = [...this.troubles()];
+    if (!found.length) found.push(["good", "✓", "Nothing needs attention."]);
+    follow($("#attention ul"), found, ([, , words]) => words.replace(/[0-9]+/g, "#"),
+      () => element("li", "", element("span", "sign"), element("span", "words")),
+      (node, [look, sign, words]) => {
+        attribute(node, "class", look);
+        say(node.firstElementChild, sign);
+        say(node.lastElementChild, words);
+      });
+    return found;
+  }
+
+  * troubles() {
+    const { not_ready, closing, devices, queue, failures, now_ms } = this.state;
+    for (const device of devices) {
+      if (device.set_aside) yield ["bad", "✕", `${device.name} gets no more work: ${device.set_aside}`];
+      for (const worker of device.workers) {
+        if (worker.stalled) yield ["bad", "✕", `${device.name}, worker ${worker.number}: partition ${worker.partition} of ${worker.job_id} does not end`];
+      }
+      for (const [setup, why] of Object.entries(device.unfit)) yield ["warn", "!", `${device.name} cannot serve ${setup}: ${why}`];
+      if (device.strikes && !device.set_aside) yield ["warn", "!", `${device.name}: ${many(device.strikes, "failure")} in a row`];
+    }
+    const late = failures.filter((failure) => now_ms - failure.at_ms < RECENTLY_MS);
+    if (late.length) yield ["bad", "✕", `${many(late.length, "job")} failed in the last 15 minutes, the last one: ${late[0].what}`];
+    if (closing) yield ["info", "…", "The daemon takes no more work, and ends when what it has is done."];
+    else if (not_ready) yield ["warn", "!", `No proof can start now: ${not_ready}`];
+    if (queue.waits_for_memory) yield ["warn", "!", `Partition ${queue.waits_for_memory[1]} of ${queue.waits_for_memory[0]} waits for memory.`];
+  }
+
+  figures() {
+    const { devices, queue, totals, last_hour, results, failures } = this.state;
+    const shares = devices.map((device) => device.time[300] && device.time[300].efficiency_percent).filter((share) => share !== null);
+    const proven = results.filter((result) => result.status === "COMPLETED");
+    const times = proven.map((result) => result.total_ms).sort((a, b) => a - b);
+    const failed = totals.FAILED + totals.TIMEOUT;
+    const figures = [
+      ["GPU efficiency", shares.length ? [threeDigits(shares.reduce((a, b) => a + b) / shares.length), " %"] : ["–", ""], "kernels, of the last 5 min"],
+      ["Proofs, last hour", [last_hour, ""], `${totals.COMPLETED} since the start`],
+      ["Time of a job", [times.length ? duration(times[times.length >> 1]) : "–", ""], times.length ? `median of ${times.length}, last ${duration(proven[0].total_ms)}` : "none yet"],
+      ["Running", [queue.jobs_running, queue.jobs_running === 1 ? " job" : " jobs"], many(queue.partitions_ready, "partition") + " ready"],
+      ["Waiting", [queue.jobs_waiting, queue.jobs_waiting === 1 ? " job" : " jobs"], many(queue.partitions_pending, "partition") + " to come"],
+      ["Failed", [failed, ""], failures.length ? `last ${this.ago(failures[0].at_ms)} ago` : "since the start", failed ? "bad" : ""],
+    ];
+    follow($("#figures"), figures, ([name]) => name,
+      ([name]) => element("div", "", element("dt", "", name), element("dd", "value", element("span"), element("small")), element("dd", "sub")),
+      (node, [, [value, unit], sub, look]) => {
+        attribute(node, "class", look || "");
+        say($(".value span", node), String(value));
+        say($("small", node), unit);
+        say($(".sub", node), sub);
+      });
+  }
+
+  // ---- devices ----
+
+  devices() {
+    follow($("#devices ul"), this.state.devices, (device) => device.name,
+      () => element("li", "",
+        element("div", "top", element("h3"), element("span", "quiet"), element("p", "chip", element("span", "mark"), element("span", "words"))),
+        element("div", "gauges"), element("div", "bar time"), element("ul", "parts time"), element("div", "bar memory"), element("ul", "parts memory"),
+        element("ul", "workers"), element("p", "trouble")),
+      (node, device) => this.device(node, device));
+  }
+
+  device(node, device) {
+    const { card, time, memory } = device;
+    const busy = device.workers.some((worker) => worker.job_id);
+    const [look, words] = device.set_aside ? ["bad", "set aside"] : busy ? ["good", "at work"] : ["", "idle"];
+    say($("h3", node), device.name);
+    say($(".top .quiet", node), (card && card.name) || "");
+    attribute($(".chip", node), "class", `chip ${look}`);
+    say($(".chip .words", node), words);
+    this.gauges($(".gauges", node), device);
+    const parts = time[300] ? Object.entries(time[300].parts_ms) : [];
+    bar($(".bar.time", node), parts.map(([part, ms]) => [part, ms]), parts.reduce((sum, [, ms]) => sum + ms, 0), `what the last five minutes of ${device.name} went to`);
+    const whole = parts.reduce((sum, [, ms]) => sum + ms, 0);
+    key($(".parts.time", node), parts.filter(([, ms]) => percent(ms, whole) >= 0.5).map(([part, ms]) => [part, `${PART_WORDS[part]} ${Math.round(percent(ms, whole))} %`]));
+    purposes(node, memory, ".memory");
+    follow($(".workers", node), device.workers, (worker) => worker.number,
+      () => element("li", "", element("span", "quiet"), element("span", "id"), element("span", "when")),
+      (line, worker) => {
+        attribute(line, "class", worker.stalled ? "stalled" : worker.job_id ? "" : "idle");
+        say($(".quiet", line), `worker ${worker.number}`);
+        say($(".id", line), worker.job_id ? `${worker.job_id} · ${worker.partition}` : "idle");
+        say($(".when", line), worker.job_id ? duration(this.state.now_ms - worker.since_ms) : "");
+      });
+    say($(".trouble", node), device.set_aside || (device.wrong_proofs ? `${many(device.wrong_proofs, "wrong proof")}, none handed out` : ""));
+  }
+
+  gauges(node, { card, time }) {
+    const share = (window) => (time[window] && time[window].efficiency_percent !== null ? `${threeDigits(time[window].efficiency_percent)} %` : "–");
+    const gauges = [["share", share(300), "efficiency"], ["", share(60), "last minute"]];
+    if (card && card.temperature_c !== null) gauges.push(["", `${card.temperature_c} °C`, ""]);
+    if (card && card.power_w !== null) gauges.push(["", `${Math.round(card.power_w)} W`, card.power_limit_w ? `of ${Math.round(card.power_limit_w)}` : ""]);
+    if (card && card.memory_total_bytes) gauges.push(["", bytes(card.memory_used_bytes), `of ${bytes(card.memory_total_bytes)} in use`]);
+    follow(node, gauges, (_, k) => _[2] + _[0], () => element("span", "", element("b"), " ", element("span", "quiet")),
+      (line, [look, value, name]) => {
+        attribute($("b", line), "class", look);
+        say($("b", line), value);
+        say($(".quiet", line), name);
+      });
+  }
+
+  memory() {
+    follow($("#memory ul"), this.state.memory, (memory) => memory.name,
+      () => element("li", "", element("p", "line", element("span"), element("span", "quiet")), element("div", "bar host"), element("ul", "parts host")),
+      (node, memory) => {
+        say($(".line span", node), memory.name);
+        say($(".line .quiet", node), `${bytes(memory.used_bytes)} of ${bytes(memory.total_bytes)}, at most ${bytes(memory.peak_bytes)}`);
+        purposes(node, memory, ".host");
+      });
+  }
+
+  // ---- jobs ----
+
+  jobs() {
+    const { jobs, queue } = this.state;
+    const more = queue.jobs_running + queue.jobs_waiting - jobs.length;
+    attribute($("#jobs"), "class", jobs.length ? "panel" : "panel none");
+    say($("#jobs-more"), more > 0 ? `and ${more} more` : "");
+    follow($("#jobs ol"), jobs, (job) => job.job_id,
+      () => element("li", "job",
+        element("div", "name", element("span", "swatch"), element("span", "id")), element("span", "when"),
+        element("p", "facts", element("span"), element("b", "urgent")), element("p", "facts when"), element("div", "strip")),
+      (node, job) => this.job(node, job));
+  }
+
+  job(node, job) {
+    const parts = job.partitions;
+    const done = parts.filter((part) => part.stage === "proved").length;
+    const state = { WAITING: "waiting", RUNNING: "under way", ASSEMBLING: "putting together" }[job.status];
+    $(".swatch", node).style.background = this.lanes.colour(job.job_id);
+    say($(".id", node), job.job_id);
+    attribute($(".id", node), "title", job.job_id);
+    say($("span.when", node), duration(this.state.now_ms - job.since_ms));
+    say($(".facts span", node), `${job.kind} · ${state}${job.callers > 1 ? ` · ${job.callers} callers` : ""}`);
+    say($(".urgent", node), job.priority === "NORMAL" ? "" : ` · ${job.priority.toLowerCase()}`);
+    say($("p.when", node), parts.length ? `${done} of ${parts.length}` : "");
+    const strip = $(".strip", node);
+    strip.hidden = !parts.length || job.status === "WAITING";
+    attribute(strip, "role", "img");
+    const counts = Object.keys(STAGE_WORDS).map((stage) => [parts.filter((part) => part.stage === stage).length, STAGE_WORDS[stage]]);
+    attribute(strip, "aria-label", `${many(parts.length, "partition")}: ${counts.filter(([n]) => n).map(([n, words]) => `${n} ${words}`).join(", ")}`);
+    follow(strip, strip.hidden ? [] : parts, (part) => part.index, () => element("span"), (cell, part) => {
+      attribute(cell, "class", `cell ${part.stage}`);
+      const took = [["synthesis", part.synth_ms], ["device", part.gpu_ms]].filter(([, ms]) => ms !== null).map(([name, ms]) => `, ${name} ${duration(ms)}`);
+      attribute(cell, "title", `partition ${part.index}: ${STAGE_WORDS[part.stage]}${took.join("")}`);
+    });
+  }
+
+  // ---- what was ----
+
+  results() {
+    const { results } = this.state;
+    attribute($("#results"), "class", results.length ? "panel" : "panel none");
+    const titles = ["ended", "job", "kind", "result", "total", "queue", "parameters", "synthesis", "device", "lock"];
+    follow($("#results tbody"), results, (result) => `${result.at_ms} ${result.job_id}`,
+      (result) => {
+        const row = element("tr");
+        const cells = [clockTime(this.wall(result.at_ms)), result.job_id, result.kind, STATUS_WORDS[result.status]];
+        cells.push(...["total_ms", "queue_ms", "srs_ms", "synth_ms", "gpu_ms", "lock_ms"].map((name) => duration(result[name])));
+        const looks = ["", "id", "", { COMPLETED: "good", CANCELLED: "warn" }[result.status] || "bad"];
+        cells.forEach((text, k) => {
+          const cell = element("td", k < looks.length ? looks[k] : "n", element("span", "", text));
+          cell.dataset.label = titles[k];
+          row.append(cell);
+        });
+        attribute(row.children[1], "title", result.job_id);
+        return row;
+      }, () => {});
+  }
+
+  failures() {
+    const { failures, failures_by_cause } = this.state;
+    attribute($("#failures"), "class", failures.length ? "panel" : "panel none");
+    say($("#causes"), Object.entries(failures_by_cause).map(([cause, count]) => `${cause} ${count}`).join(" · "));
+    follow($("#failures ol"), failures, (failure) => `${failure.at_ms} ${failure.job_id}`,
+      (failure) => {
+        const made = element("li", "",
+          element("p", "line", this.time(failure.at_ms), element("span", "cause", `✕ ${failure.cause}`), element("span", "id", failure.job_id)),
+          element("p", "", failure.what));
+        if (failure.where) made.append(element("p", "quiet", failure.where));
+        if (failure.next) made.append(element("p", "", `What to do: ${failure.next}`));
+        return made;
+      }, () => {});
+  }
+
+  incidents() {
+    const { incidents } = this.state;
+    attribute($("#incidents"), "class", incidents.length ? "panel" : "panel none");
+    const looks = { "wrong proof": "bad", "set aside": "bad", stalled: "bad", "cannot open": "bad", "goes elsewhere": "warn", "waits for memory": "warn" };
+    follow($("#incidents ol"), incidents, (one) => `${one.at_ms} ${one.what} ${one.job_id} ${one.partition} ${one.device} ${one.text}`,
+      (one) => {
+        const about = [one.device, one.job_id, one.partition === null ? "" : `partition ${one.partition}`, one.text].filter(Boolean);
+        return element("li", "", element("p", "line", this.time(one.at_ms), element("b", looks[one.what] || "", one.what), element("span", "", about.join(" · "))));
+      }, () => {});
+  }
+}
+
+// A bar of parts, [class, size], and what it says to those who cannot see it.
+function bar(node, parts, whole, name) {
+  attribute(node, "role", "img");
+  attribute(node, "aria-label", `${name}: ${parts.map(([part, size]) => `${PART_WORDS[part] || part} ${Math.round(percent(size, whole))} %`).join(", ") || "nothing yet"}`);
+  follow(node, parts, ([part]) => part, () => element("i"), (piece, [part, size], k) => {
+    attribute(piece, "class", part);
+    piece.style.width = `${percent(size, whole)}%`;
+  });
+}
+
+function key(node, parts) {
+  follow(node, parts, ([look]) => look, ([look]) => element("li", "", element("i", look), element("span")), (line, [look, words]) => {
+    say(line.lastElementChild, words);
+  });
+}
+
+// What memory is reserved for, the largest first.
+function purposes(node, memory, where) {
+  const parts = Object.entries(memory.by_purpose).sort((a, b) => b[1] - a[1]).slice(0, 4);
+  const label = `${memory.name}: ${bytes(memory.used_bytes)} of ${bytes(memory.total_bytes)} reserved`;
+  const box = $(`.bar${where}`, node);
+  box.hidden = !memory.total_bytes;
+  bar(box, parts.map(([, size], k) => [`m${k}`, size]), memory.total_bytes, label);
+  attribute(box, "aria-label", label);
+  const words = parts.map(([purpose, size], k) => [`m${k}`, `${purpose} ${bytes(size)}`]);
+  key($(`.parts${where}`, node), memory.total_bytes && !words.length ? [["nothing", `nothing of ${bytes(memory.total_bytes)} reserved`]] : words);
+}
