@@ -51,7 +51,9 @@ def serve(
 ) -> None:
     """Prove for clients over gRPC, as Curio's daemon does, until a signal comes."""
     try:
+        import aiohttp  # noqa: F401
         import grpc  # noqa: F401
+        import prometheus_client  # noqa: F401
     except ImportError as error:
         raise UsageError(
             "the daemon needs more libraries than a prover", next="pip install 'cuzk[server]'"
@@ -59,8 +61,11 @@ def serve(
     import asyncio
 
     from cuzk.server import log
+    from cuzk.server.beside import Beside
+    from cuzk.server.card_readings import CardReadings
     from cuzk.server.daemon import Daemon
     from cuzk.server.intake import read_request
+    from cuzk.server.observation import Observation
     from cuzk.server.sectors import SectorProver
     from cuzk.timeline.record import Timeline
 
@@ -72,8 +77,12 @@ def serve(
     told.info("cuzk-daemon starting", version=cuzk.__version__, pid=os.getpid())
     daemon_settings = _daemon_settings(settings, listen, status_listen)
     told.info("configuration loaded", listen=daemon_settings.listen)
-    engine = flags.engine(settings, Timeline(sys.stderr.buffer), log.hear)
-    daemon = Daemon(daemon_settings, SectorProver(engine), read_request)
+    observation = Observation(Timeline(sys.stderr.buffer))
+    engine = flags.engine(settings, observation.recorder, log.hear)
+    beside = Beside(observation, CardReadings(engine.cards))
+    daemon = Daemon(
+        daemon_settings, SectorProver(engine), read_request, companions=[beside], metrics=beside.metrics
+    )
     asyncio.run(daemon.run())
 
 

@@ -88,6 +88,8 @@ class Engine:
         choices = {choice.name: choice for choice in choose_all(devices, threads)}
         if len(choices) < len(devices):
             raise UsageError("a device is named twice", where=", ".join(devices), next="name each once")
+        #: UUIDs of GPUs by the names of their devices, as the status has them.
+        self.cards = {name: choice.card.uuid for name, choice in choices.items() if choice.card is not None}
         first = next(iter(choices.values()))
         if first.why:
             on_event(Notice(level="info", text=first.why))

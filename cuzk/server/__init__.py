@@ -7,6 +7,10 @@ and checked, beside the event loop), `outcome` and `book` (jobs: who waits for w
 `address` and `access` (where it listens, who may call), `log`, `daemon` (from start to end). `client` is the
 other side.
 
+What is to be seen of it: `recent` and `gpu_time` (the timeline of the last minutes), `history`, `stages` and
+`card_readings`, put together by `observation`; as texts `metrics`, `contract_status`, `live_status`; over HTTP
+`door`, `http`, `status_page` with the files of `page`; `beside` joins all that to a daemon.
+
 Words: a *request* is what a client sent; a *job* is an entry of the book, which several calls may wait for.
 
 Everything that says nothing else runs on the event loop's only thread and never waits outside `await`: there

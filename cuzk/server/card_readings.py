@@ -53,7 +53,7 @@ class CardReadings(threading.Thread):
         nvml: Any = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """uuids: of cards, without a prefix, by the names of their devices. nvml: the module, or one that behaves like it."""
+        """uuids: of cards, without a prefix, by the names of their devices. nvml: of tests."""
         super().__init__(name="cuzk card readings", daemon=True)
         self._uuids, self._every_s, self._clock = dict(uuids), every_s, clock
         self._nvml = nvml

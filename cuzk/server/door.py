@@ -48,7 +48,7 @@ class Door:
         first_request_s: float = FIRST_REQUEST_S,
     ) -> None:
         self._most, self._first_request_s = most, first_request_s
-        self._silent: set[RequestHandler[web.Request]] = set()  # connections that asked for nothing yet
+        self._silent: set[RequestHandler] = set()  # connections that asked for nothing yet
         app.on_response_prepare.append(self._on_response)
         self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=60.0, shutdown_timeout=CLOSING_S)
         self._server: asyncio.Server | None = None
@@ -75,7 +75,7 @@ class Door:
         asyncio.get_running_loop().call_later(self._first_request_s, self._end_silent, connection)
         return connection
 
-    def _end_silent(self, connection: RequestHandler[web.Request]) -> None:
+    def _end_silent(self, connection: RequestHandler) -> None:
         if connection in self._silent:
             self._silent.discard(connection)
             if connection.transport is not None:

@@ -165,16 +165,16 @@ def _result(at_ms: int, ended: Ended) -> dict[str, Any]:
 def _failure(at_ms: int, ended: Ended) -> dict[str, Any]:
     error = ended.error
     assert error is not None, ended.job_id
-    told = isinstance(error, errors.CuzkError)
+    told = error if isinstance(error, errors.CuzkError) else None
     return {
         "job_id": ended.job_id,
         "kind": ended.kind,
         "status": ended.status.value,
         "at_ms": at_ms,
         "cause": ended.cause,
-        "what": error.what if told else f"{type(error).__name__}: {error}",
-        "where": error.where if told else None,
-        "next": error.next if told else None,
+        "what": f"{type(error).__name__}: {error}" if told is None else told.what,
+        "where": None if told is None else told.where,
+        "next": None if told is None else told.next,
     }
 
 

@@ -189,12 +189,13 @@ def _memory(budgets: list[MemoryStatus]) -> Iterator[Metric]:
         ("budget", "purpose"),
         (((m.name, purpose), n) for m in budgets for purpose, n in m.by_purpose.items()),
     )
-    for name, help, read in (
-        ("cuzk_memory_used_bytes", "Reserved memory.", lambda m: m.used),
-        ("cuzk_memory_peak_bytes", "The most that was reserved.", lambda m: m.peak),
-        ("cuzk_memory_budget_bytes", "What may be reserved.", lambda m: m.total),
+    for name, help, field in (
+        ("cuzk_memory_used_bytes", "Reserved memory.", "used"),
+        ("cuzk_memory_peak_bytes", "The most that was reserved.", "peak"),
+        ("cuzk_memory_budget_bytes", "What may be reserved.", "total"),
     ):
-        yield _labelled(GaugeMetricFamily, name, help, ("budget",), (((m.name,), read(m)) for m in budgets))
+        samples = (((memory.name,), getattr(memory, field)) for memory in budgets)
+        yield _labelled(GaugeMetricFamily, name, help, ("budget",), samples)
 
 
 def _devices(sight: Sight) -> Iterator[Metric]:
@@ -250,17 +251,14 @@ def _devices(sight: Sight) -> Iterator[Metric]:
 
 def _cards(cards: Mapping[str, CardReading]) -> Iterator[Metric]:
     """As the driver says, a few seconds old; what it does not say is left out."""
-    for name, help, read in (
-        ("cuzk_card_memory_used_bytes", "Used by all processes.", lambda card: card.memory_used_bytes),
-        ("cuzk_card_memory_bytes", "Of the card.", lambda card: card.memory_total_bytes),
-        ("cuzk_card_temperature_celsius", "Of the GPU.", lambda card: card.temperature_c),
-        ("cuzk_card_power_watts", "Drawn now.", lambda card: card.power_w),
-        ("cuzk_card_power_limit_watts", "Enforced.", lambda card: card.power_limit_w),
-        (
-            "cuzk_card_busy_percent",
-            "Of the last second, as NVML has it.",
-            lambda card: card.utilisation_percent,
-        ),
+    for name, help, field in (
+        ("cuzk_card_memory_used_bytes", "Used by all processes.", "memory_used_bytes"),
+        ("cuzk_card_memory_bytes", "Of the card.", "memory_total_bytes"),
+        ("cuzk_card_temperature_celsius", "Of the GPU.", "temperature_c"),
+        ("cuzk_card_power_watts", "Drawn now.", "power_w"),
+        ("cuzk_card_power_limit_watts", "Enforced.", "power_limit_w"),
+        ("cuzk_card_busy_percent", "Of the last second, as NVML has it.", "utilisation_percent"),
     ):
-        samples = [((device,), read(card)) for device, card in cards.items() if read(card) is not None]
+        told = [((device,), getattr(card, field)) for device, card in cards.items()]
+        samples = [(labels, value) for labels, value in told if value is not None]
         yield _labelled(GaugeMetricFamily, name, help, ("device",), samples)

@@ -38,6 +38,10 @@ class Recent:
     count: int
 
 
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
 class RecentTimeline:
     """Keeps what it hears, and hands it on to another recorder. For any number of threads.
 
@@ -74,8 +78,8 @@ class RecentTimeline:
     def record(self, name: str, job: str, *, at_ns: int | None = None, **detail: int | str) -> None:
         """As `engine.recorder.Recorder`."""
         moment = self.now_ms if at_ns is None else self.at_ms(at_ns)
-        numbers = (detail.get(key) for key in ("partition", "worker", "device"))
-        event = Event(moment, name, job, *(n if isinstance(n, int) else None for n in numbers), "")
+        partition, worker, device = (_number(detail.get(key)) for key in ("partition", "worker", "device"))
+        event = Event(moment, name, job, partition, worker, device, "")
         with self._lock:
             self._hear(event)
             fresh, self._fresh = self._fresh, []

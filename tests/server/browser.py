@@ -1,4 +1,4 @@
-"""Chromium without a window, driven over its DevTools protocol: pages loaded, looked into and photographed."""
+"""Chromium without a window, driven over its DevTools protocol: pages loaded, looked into, photographed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,17 @@ import aiohttp
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 _FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    " --disable-component-update --disable-sync --remote-debugging-port=0"
-).split()
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+)
 _START_S = 60.0
 
 
@@ -72,7 +80,9 @@ class Tab:
             assert asyncio.get_running_loop().time() < end, f"it never came: {expression}"
             await asyncio.sleep(0.05)
 
-    async def look(self, *, width: int = 1440, height: int = 900, dark: bool = False, still: bool = False) -> None:
+    async def look(
+        self, *, width: int = 1440, height: int = 900, dark: bool = False, still: bool = False
+    ) -> None:
         """As a window of that size, in a scheme of colours, perhaps without motion."""
         await self.do(
             "Emulation.setDeviceMetricsOverride",

@@ -1,4 +1,4 @@
-"""An engine that plays proving: its own threads, fake work that takes time, a device with a clock of its own."""
+"""An engine that plays proving: its own threads, fake work that takes time, clocks of devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cuzk.engine.turn import Turn
 from cuzk.server.card_readings import CardReadings
 from cuzk.server.history import Ended
 from cuzk.server.observation import Observation, Surroundings
-from tests.engine.fakes import Fate, FakeSetup, FakeWork
+from tests.engine.fakes import FakeSetup, FakeWork, Fate
 
 GIB = 1 << 30
 MIB = 1 << 20

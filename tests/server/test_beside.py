@@ -1,0 +1,177 @@
+"""A whole daemon with status, metrics and page beside its service: one truth through every door."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from cuzk.errors import ResourceError, UsageError
+from cuzk.server import proving_pb2 as pb
+from cuzk.server.access import Access
+from cuzk.server.address import Address
+from cuzk.server.beside import Beside
+from cuzk.server.daemon import Daemon, DaemonSettings
+from cuzk.server.observation import Observation
+from tests.server.fakes import FakeProver, read_fake
+from tests.server.hall import SOON_S, Caller, channel_to, porep, refused, until
+
+Scenario = Callable[[Daemon, Caller, aiohttp.ClientSession], Awaitable[None]]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def played(folder: Path, scenario: Scenario, *, opening_s: float = 0.0, **settings: Any) -> None:
+    """A daemon with its companion, from start to end."""
+
+    async def play() -> None:
+        port = free_port()
+        observation = Observation()
+        prover = FakeProver(recorder=observation.recorder, opening_s=opening_s)
+        beside = Beside(observation)
+        daemon = Daemon(
+            DaemonSettings(
+                listen=Address(path=folder / "cuzk.sock"),
+                status_listen=Address(host="127.0.0.1", port=port),
+                readers=0,
+                drain_s=SOON_S,
+                **settings,
+            ),
+            prover,
+            read_fake,
+            companions=[beside],
+            metrics=beside.metrics,
+        )
+        task = asyncio.create_task(daemon.run())
+        await until(lambda: bool(daemon.bound) or task.done())
+        if not opening_s:
+            await until(lambda: daemon.is_ready or task.done())
+        try:
+            async with (
+                channel_to(f"unix:{folder / 'cuzk.sock'}") as channel,
+                aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+            ):
+                await asyncio.wait_for(scenario(daemon, Caller(channel), session), SOON_S)
+        finally:
+            if not task.done() and not daemon.is_draining:
+                daemon.end()
+            await asyncio.wait_for(task, SOON_S)
+
+    asyncio.run(play())
+
+
+async def status(session: aiohttp.ClientSession, path: str = "/api/status") -> dict[str, Any]:
+    async with session.get(path) as response:
+        assert response.status == 200
+        document: dict[str, Any] = await response.json()
+        return document
+
+
+def test_results_and_failures_show_with_the_daemons_own_times_and_causes(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller, session: aiohttp.ClientSession) -> None:
+        result = (await caller.prove(porep("porep-1000-7", registered_proof=3, sector_number=20))).result
+        await refused(caller.prove(porep("broken", b"bad")))
+        document = await status(session)
+        [shown] = document["results"]
+        assert (shown["job_id"], shown["kind"], shown["status"], shown["partitions"]) == (
+            "porep-1000-7", "porep-c2", "COMPLETED", 3,
+        )  # fmt: skip
+        assert (shown["total_ms"], shown["queue_ms"]) == (result.total_ms, result.queue_wait_ms)
+        assert document["rejected"] == 1 and document["totals"]["COMPLETED"] == 1
+        [pipeline] = (await status(session, "/status"))["pipelines"]
+        assert pipeline["partitions_done"] == 3
+        assert all(part["synth_ms"] >= 20 for part in pipeline["partitions"])
+
+    played(tmp_path, scenario)
+
+
+def test_jobs_that_wait_in_front_of_the_engine_are_in_every_count(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller, session: aiohttp.ClientSession) -> None:
+        for k in range(30):
+            await caller.call("SubmitProof", porep(f"job {k}", b"%d" % k, sector_number=300))
+        document = await status(session)
+        queue = document["queue"]
+        assert queue["jobs_waiting"] + queue["jobs_running"] == 30 and queue["jobs_waiting"] > 20
+        assert len(document["jobs"]) == 30 and document["jobs"][-1]["job_id"] == "job 29"
+        assert (await status(session, "/status"))["counters"]["queue_depth"] == queue["jobs_waiting"]
+        text = (await caller.call("GetMetrics")).prometheus_text
+        assert f"\ncuzk_queue_depth {queue['jobs_waiting']}\n" in text
+        for k in range(30):
+            await caller.call("CancelProof", pb.CancelProofRequest(job_id=f"job {k}"))
+        assert (await status(session))["totals"]["CANCELLED"] == 30
+
+    played(tmp_path, scenario)
+
+
+def test_metrics_are_the_same_over_both_ways(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller, session: aiohttp.ClientSession) -> None:
+        await caller.prove(porep("a"))
+        theirs = (await caller.call("GetMetrics")).prometheus_text
+        async with session.get("/metrics") as response:
+            own = await response.text()
+        names = [[line.split()[2] for line in text.splitlines() if line[0] == "#"] for text in (theirs, own)]
+        assert names[0] == names[1] and "\ncuzk_proofs_completed_total 1\n" in f"\n{own}"
+
+    played(tmp_path, scenario)
+
+
+def test_it_is_not_ready_until_parameters_are_loaded_nor_while_it_drains(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller, session: aiohttp.ClientSession) -> None:
+        async with session.get("/readyz") as response:
+            assert response.status == 503 and "parameters" in await response.text()
+        assert "parameters" in (await status(session))["not_ready"]
+        await until(lambda: daemon.is_ready)
+        async with session.get("/readyz") as response:
+            assert response.status == 200
+        slow = asyncio.ensure_future(caller.prove(porep("slow", sector_number=700)))
+        await until(lambda: bool(list(daemon.book.under_way)))
+        daemon.end()
+        await until(lambda: daemon.is_draining)
+        async with session.get("/readyz") as response:
+            assert response.status == 503 and "shutting down" in await response.text()
+        await slow
+
+    played(tmp_path, scenario, opening_s=0.7, preload=["porep-2k"])
+
+
+def test_the_token_of_the_service_is_that_of_its_status(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+
+    async def scenario(daemon: Daemon, caller: Caller, session: aiohttp.ClientSession) -> None:
+        async with session.get("/metrics") as response:
+            assert response.status == 401
+        async with session.get("/metrics", headers={"Authorization": "Bearer s3cret"}) as response:
+            assert response.status == 200
+
+    played(tmp_path, scenario, access=Access(token_file=token))
+
+
+def started(folder: Path, address: Address) -> None:
+    beside = Beside(Observation())
+    settings = DaemonSettings(listen=Address(path=folder / "cuzk.sock"), status_listen=address, readers=0)
+    asyncio.run(Daemon(settings, FakeProver(), read_fake, companions=[beside]).run())
+
+
+def test_an_address_of_status_that_cannot_be_had_ends_the_start(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ResourceError, match=f"127.0.0.1:{port}: status cannot be served here"):
+            started(tmp_path, Address(host="127.0.0.1", port=port))
+    assert not (tmp_path / "cuzk.sock").exists()
+
+
+def test_status_on_a_unix_socket_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="TCP"):
+        started(tmp_path, Address(path=tmp_path / "status.sock"))
