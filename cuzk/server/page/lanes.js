@@ -55,7 +55,8 @@ class Lanes {
       return workers.map((row) => ({ ...row, label: `${device.name} ${row.label.slice(7)}` }));
     });
     const syntheses = spread(of("synthesis")).map((row, k) => ({ label: k ? "" : "synthesis", kind: "synthesis", spans: row }));
-    groups.push([{ label: "ready", kind: "queue", spans: of("queue") }]);
+    const queue = of("queue");
+    groups.push([{ label: `ready ${queue.filter((span) => span.end === Infinity).length}`, kind: "queue", spans: queue }]);
     groups.push(syntheses.length ? syntheses : [{ label: "synthesis", kind: "synthesis", spans: [] }]);
     return groups;
   }
@@ -95,7 +96,7 @@ class Lanes {
   }
 
   axis({ pen, colour, left, right, pixels }, height) {
-    const every = this.minutes === 1 ? 10 : this.minutes * 12;
+    const every = (this.minutes === 1 ? 10 : this.minutes * 12) * (right < 560 ? 2 : 1);
     const unit = this.minutes === 1 ? "s" : "min";
     pen.fillStyle = colour("quiet");
     for (let ago = 0; ago <= this.minutes * 60; ago += every) {
@@ -164,7 +165,7 @@ class Lanes {
     const steps = row.spans.flatMap((span) => [[span.start, 1], [span.end, -1]]).filter(([at]) => at !== Infinity).sort((a, b) => a[0] - b[0]);
     let depth = 0, most = 1;
     for (const [, change] of steps) { depth += change; most = Math.max(most, depth); }
-    const top = (count) => y + height - (height - 3) * count / most;
+    const top = (count) => y + height - (height - 2) * count / most;
     pen.fillStyle = colour("other");
     pen.beginPath();
     pen.moveTo(left, y + height);
@@ -178,9 +179,6 @@ class Lanes {
     pen.lineTo(right, top(depth));
     pen.lineTo(right, y + height);
     pen.fill();
-    pen.fillStyle = colour("quiet");
-    pen.textAlign = "right";
-    pen.fillText(`${depth} now, at most ${row.spans.length ? most : 0}`, right - 4, y + 7);
   }
 
   // ---- pointing ----

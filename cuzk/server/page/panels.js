@@ -7,6 +7,7 @@ const STATUS_WORDS = { COMPLETED: "proven", FAILED: "failed", TIMEOUT: "too late
 const PART_WORDS = {
   kernels: "kernels", call: "host part and lock", ready: "partition was ready", synthesis: "waiting for synthesis", nothing: "nothing to prove",
 };
+const THEIR_CAUSES = new Set(["input", "called off"]); // nothing is wrong here
 const RECENTLY_MS = 15 * 60 * 1000;
 
 class Panels {
@@ -74,11 +75,12 @@ class Panels {
       for (const worker of device.workers) {
         if (worker.stalled) yield ["bad", "✕", `${device.name}, worker ${worker.number}: partition ${worker.partition} of ${worker.job_id} does not end`];
       }
-      for (const [setup, why] of Object.entries(device.unfit)) yield ["warn", "!", `${device.name} cannot serve ${setup}: ${why}`];
+      for (const why of Object.values(device.unfit)) yield ["warn", "!", `${device.name} cannot open parameters: ${why}`];
       if (device.strikes && !device.set_aside) yield ["warn", "!", `${device.name}: ${many(device.strikes, "failure")} in a row`];
     }
     const late = failures.filter((failure) => now_ms - failure.at_ms < RECENTLY_MS);
-    if (late.length) yield ["bad", "✕", `${many(late.length, "job")} failed in the last 15 minutes, the last one: ${late[0].what}`];
+    const look = late.every((failure) => THEIR_CAUSES.has(failure.cause)) ? ["warn", "!"] : ["bad", "✕"];
+    if (late.length) yield [...look, `${many(late.length, "job")} failed in the last 15 minutes, the last one: ${late[0].what}`];
     if (closing) yield ["info", "…", "The daemon takes no more work, and ends when what it has is done."];
     else if (not_ready) yield ["warn", "!", `No proof can start now: ${not_ready}`];
     if (queue.waits_for_memory) yield ["warn", "!", `Partition ${queue.waits_for_memory[1]} of ${queue.waits_for_memory[0]} waits for memory.`];
@@ -134,11 +136,12 @@ class Panels {
     key($(".parts.time", node), parts.filter(([, ms]) => percent(ms, whole) >= 0.5).map(([part, ms]) => [part, `${PART_WORDS[part]} ${Math.round(percent(ms, whole))} %`]));
     purposes(node, memory, ".memory");
     follow($(".workers", node), device.workers, (worker) => worker.number,
-      () => element("li", "", element("span", "quiet"), element("span", "id"), element("span", "when")),
+      () => element("li", "", element("span", "quiet"), element("span", "id"), element("span", "part"), element("span", "when")),
       (line, worker) => {
         attribute(line, "class", worker.stalled ? "stalled" : worker.job_id ? "" : "idle");
         say($(".quiet", line), `worker ${worker.number}`);
-        say($(".id", line), worker.job_id ? `${worker.job_id} · ${worker.partition}` : "idle");
+        say($(".id", line), worker.job_id || "idle");
+        say($(".part", line), worker.job_id ? `partition ${worker.partition}` : "");
         say($(".when", line), worker.job_id ? duration(this.state.now_ms - worker.since_ms) : "");
       });
     say($(".trouble", node), device.set_aside || (device.wrong_proofs ? `${many(device.wrong_proofs, "wrong proof")}, none handed out` : ""));
@@ -279,5 +282,6 @@ function purposes(node, memory, where) {
   bar(box, parts.map(([, size], k) => [`m${k}`, size]), memory.total_bytes, label);
   attribute(box, "aria-label", label);
   const words = parts.map(([purpose, size], k) => [`m${k}`, `${purpose} ${bytes(size)}`]);
-  key($(`.parts${where}`, node), memory.total_bytes && !words.length ? [["nothing", `nothing of ${bytes(memory.total_bytes)} reserved`]] : words);
+  if (memory.total_bytes) words.push(["nothing", `${bytes(memory.total_bytes - memory.used_bytes)} free`]);
+  key($(`.parts${where}`, node), words);
 }
