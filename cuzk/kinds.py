@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError, UsageError
-from cuzk.sector.claim import WINDOW, WINNING, CircuitShape, ProofInput
+from cuzk.sector.claim import SNAP, WINDOW, WINNING, CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep_shape import PorepShape, porep_shapes
 from cuzk.sector.post import read_post
 from cuzk.sector.post_shape import post_shapes
+from cuzk.sector.update import read_update
+from cuzk.sector.update_shape import update_shapes
 
 if TYPE_CHECKING:
     from cuzk.circuit.builder import Circuit, CircuitBuilder
@@ -67,6 +69,13 @@ KINDS: tuple[Kind, ...] = (
         read=_refuse_pieces,
     ),
     Kind(
+        name=SNAP,
+        names=("snap", "snap-deals", "update", "snap-update"),
+        priority=Priority.NORMAL,
+        shapes=update_shapes,
+        read=read_update,
+    ),
+    Kind(
         name=WINDOW,
         names=("wpost", "window-post", "windowpost", "window"),
         priority=Priority.HIGH,
@@ -103,10 +112,11 @@ class _CircuitModule(Protocol):
 
 def _module(kind: str) -> _CircuitModule:
     """It loads the compiler."""
-    from cuzk.circuit import fallback_post, porep
+    from cuzk.circuit import empty_sector_update, fallback_post, porep
 
     modules: dict[str, _CircuitModule] = {
         PorepShape.kind: porep,
+        SNAP: empty_sector_update,
         WINDOW: fallback_post,
         WINNING: fallback_post,
     }

@@ -32,7 +32,9 @@ from cuzk.circuit.numbers import (
 )
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.r1cs import ONE, Template, Tracer
+from cuzk.circuit.witness import FreeValues
 from cuzk.kernels.modulus import FR
+from cuzk.sector.update import UpdateInput
 from cuzk.sector.update_shape import UPDATE_TAG, UpdateShape
 
 BINARY = 2
@@ -144,7 +146,7 @@ def challenge(builder: CircuitBuilder, shape: UpdateShape, shared: Shared, own_b
     rho = updates_hash(builder, [shared.phi, high])
     old, data = free_numbers(builder, 2)
     new = add(builder, old, multiply(builder, data, rho))
-    arities = shape.sector.path_arities
+    arities = shape.path_arities
     for name, leaf, root in (("old R path", old, shared.root_r_old), ("new R path", new, shared.root_r_new)):
         with builder.section(name):
             siblings = free_numbers(builder, siblings_of(arities))
@@ -178,3 +180,8 @@ def high_part_template(choices: tuple[int, ...]) -> Template:
         kept_parts.append(traced_product(tracer, {part: 1}, {chosen: 1}))
     high = traced_product(tracer, dict.fromkeys(kept_parts, 1), {ONE: 1})
     return products_template("high part", tracer, [high])
+
+
+def free_values(given: UpdateInput, partition: int) -> FreeValues:
+    """The values of the circuit's free variables for one partition; no bits are free."""
+    return FreeValues(numbers=given.free_numbers(partition), bits=np.zeros(0, np.uint8))

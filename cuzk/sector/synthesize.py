@@ -28,7 +28,7 @@ from cuzk.sector.graph import Graph
 from cuzk.sector.inputs import Bytes, Counts, Labelings, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.made_up import Maker
-from cuzk.sector.merkle import Limbs, as_limbs
+from cuzk.sector.merkle import Limbs, as_limbs, sha256_children
 from cuzk.sector.porep import C1, SYNTHETIC_TICKET
 from cuzk.sector.porep_shape import PARENTS
 from cuzk.sector.public_inputs import graph_of
@@ -59,7 +59,7 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
     _require_feasible(registered)
     make = Maker(f"cuzk {registered.name} {seed}")
     shape = registered.shape
-    data = ThueMorse(make.nodes("data", 2), shape.d_levels)
+    data = ThueMorse(make.nodes("data", 1, 2), (2,) * shape.d_levels, sha256_children)
     draft = Statement(
         registered_proof=registered,
         replica_id=replica_id(

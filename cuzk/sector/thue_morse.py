@@ -1,46 +1,82 @@
-"""Data of a sector of which every node is known at once: two values in the order of the Thue-Morse word.
+"""Values of which a sector's every node is known at once: pairs in the order of the Thue-Morse word.
 
-Node i is the first value where i has an even number of one bits, else the second. Both halves of the word are
-words again, the second with the values exchanged, so a level of tree D has two values too, and neighbours
-always differ. comm_d is known after two hashes a level, before anybody asks which nodes will be opened.
+Node i is the first value of a pair where i has an even number of one bits, else the second. Both halves of
+the word are words again, the second with the values exchanged, so a level of a tree over it has two values
+too, and neighbours always differ. The root is known after two hashes a level, before anybody asks which nodes
+will be opened. With a pair of its own for each of 2^k blocks of nodes, this holds up to the level whose nodes
+span a block; of those above, every one is computed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import as_limbs, path_indices, sha256_children
+from cuzk.sector.merkle import HashChildren, Limbs, as_limbs, path_indices
 from cuzk.sector.shape import NODE_BYTES
-
-_SWAPPED = np.array([[0, 1], [1, 0]])
 
 
 class ThueMorse:
-    """The word of 2^levels nodes over `pair`, (2, 32): leaves, paths and root of its tree D."""
+    """A tree of these arities, leaf level first, over the word: leaves, nodes, paths and root.
 
-    def __init__(self, pair: Bytes, levels: int) -> None:
-        values = [as_limbs(pair)]
-        for _ in range(levels):
-            values.append(sha256_children(values[-1][_SWAPPED]))
-        self._levels = levels
-        self._values = np.stack(values).view(np.uint8).reshape(levels + 1, 2, NODE_BYTES)
-        self.root = self._values[levels, 0].tobytes()
+    pairs  (blocks, 2, 32), blocks a power of two
+    root   32 bytes
+    """
+
+    def __init__(self, pairs: Bytes, arities: Sequence[int], hash_children: HashChildren) -> None:
+        self._arities = tuple(arities)
+        self._pairs = [as_limbs(pairs)]  # of each level whose nodes do not span more than a block
+        self._rows: list[Limbs] = []  # (k, 4) of each level above
+        blocks, left = len(pairs), int(np.prod(self._arities))
+        for arity in self._arities:
+            left //= arity
+            if not self._rows and left >= blocks:
+                order = ones_are_odd(np.arange(arity)) ^ np.array([[0], [1]])
+                families = self._pairs[-1][:, order].reshape(-1, arity, NODE_BYTES // 8)
+                self._pairs.append(hash_children(families).reshape(blocks, 2, NODE_BYTES // 8))
+            else:
+                row = (
+                    self._rows[-1]
+                    if self._rows
+                    else self._limbs(len(self._pairs) - 1, np.arange(left * arity))
+                )
+                self._rows.append(hash_children(row.reshape(left, arity, NODE_BYTES // 8)))
+        self.root = self.nodes(len(self._arities), np.zeros(1, np.int64)).tobytes()
+
+    def _limbs(self, level: int, nodes: Counts) -> Limbs:
+        """(..., 4) for (...) nodes of a level."""
+        if level >= len(self._pairs):
+            limbs: Limbs = self._rows[level - len(self._pairs)][nodes]
+            return limbs
+        pairs, spanned = self._pairs[level], int(np.prod(self._arities[level:]))
+        of_pairs: Limbs = pairs[nodes // (spanned // len(pairs)), ones_are_odd(nodes)]
+        return of_pairs
+
+    def nodes(self, level: int, nodes: Counts) -> Bytes:
+        """(..., 32) for (...) nodes of a level; level 0 are the leaves."""
+        limbs = np.ascontiguousarray(self._limbs(level, nodes))
+        return limbs.view(np.uint8).reshape(*nodes.shape, NODE_BYTES)
 
     def leaves(self, nodes: Counts) -> Bytes:
         """(n, 32) for (n,)."""
-        leaves: Bytes = self._values[0, ones_are_odd(nodes)]
-        return leaves
+        return self.nodes(0, nodes)
 
     def paths(self, nodes: Counts) -> Paths:
         """For (n,) nodes."""
-        levels = np.arange(self._levels)
-        others = 1 - ones_are_odd(nodes[:, None] >> levels)
+        indices, siblings, above = path_indices(nodes, self._arities), [], nodes
+        for level, arity in enumerate(self._arities):
+            above = above // arity
+            others = np.arange(arity) != indices[:, level, None]
+            family = self.nodes(level, above[:, None] * arity + np.arange(arity))
+            siblings.append(family[others].reshape(len(nodes), arity - 1, NODE_BYTES))
+        root = np.frombuffer(self.root, np.uint8)
         return Paths(
-            roots=np.broadcast_to(self._values[self._levels, 0], (len(nodes), NODE_BYTES)),
+            roots=np.broadcast_to(root, (len(nodes), NODE_BYTES)),
             leaves=self.leaves(nodes),
-            siblings=self._values[levels, others],
-            indices=path_indices(nodes, (2,) * self._levels),
+            siblings=np.concatenate(siblings, axis=1),
+            indices=indices,
         )
 
 

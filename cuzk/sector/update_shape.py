@@ -8,12 +8,13 @@ Source     storage-proofs-update, constants.rs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import asdict, dataclass
+from functools import cache
 
 from cuzk.errors import InputError
 from cuzk.kernels.modulus import FR
-from cuzk.sector.shape import GIB, KIB, MIB, PARAMETER_VERSION, SectorShape, all_shapes
+from cuzk.sector.claim import SNAP
+from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, all_shapes, parameter_name
 
 UPDATE_TAG = 1 << 40
 """The domain tag of updates' own Poseidon hashes of two."""
@@ -22,32 +23,20 @@ _DIGEST_BITS = FR.bits - 1  # challenges are cut from what surely has them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateShape:
-    """Everything that follows from a sector's size.
+class UpdateShape(SectorShape):
+    """See `claim.CircuitShape`.
 
     challenges    in each partition
     apex_leaves   of each partition
     high_choices  the widths of a high part that the circuit can be told to take
     """
 
-    sector: SectorShape
     partitions: int
     challenges: int
     apex_leaves: int
     high_choices: tuple[int, ...]
 
-    @property
-    def kind(self) -> str:
-        return "snap-update"
-
-    @property
-    def name(self) -> str:
-        """`2KiB`, `32GiB`."""
-        return self.sector.name
-
-    @property
-    def sector_bytes(self) -> int:
-        return self.sector.sector_bytes
+    kind = SNAP
 
     @property
     def partition_bits(self) -> int:
@@ -72,7 +61,7 @@ class UpdateShape:
     @property
     def challenge_bits(self) -> int:
         """Random bits of a challenge: its place within the partition."""
-        return self.sector.d_levels - self.partition_bits
+        return self.d_levels - self.partition_bits
 
     @property
     def challenges_a_digest(self) -> int:
@@ -90,21 +79,12 @@ class UpdateShape:
         return self.challenge_bits - self.apex_levels
 
     @property
-    def identifier(self) -> str:
-        """The text whose SHA-256 names the parameters."""
-        return f"empty_sector_update::PublicParams{{ sector_nodes: {self.sector.nodes} }}"
-
-    @property
-    def cache_id(self) -> str:
-        digest = sha256(self.identifier.encode()).hexdigest()
-        return f"empty-sector-update-{self.sector.tree_name}-{digest}"
-
-    @property
     def parameter_stem(self) -> str:
-        """Name of the parameter files without `.params`, `.vk` or `.meta`."""
-        return f"{PARAMETER_VERSION}-{self.cache_id}"
+        identifier = f"empty_sector_update::PublicParams{{ sector_nodes: {self.nodes} }}"
+        return parameter_name(f"empty-sector-update-{self.tree_name}", identifier)
 
 
+@cache
 def update_shapes() -> tuple[UpdateShape, ...]:
     """Every size that an update circuit is defined for, ascending: all but 1 GiB."""
     return tuple(_shape(sector) for sector in all_shapes() if sector.sector_bytes != GIB)
@@ -128,7 +108,7 @@ def _shape(sector: SectorShape) -> UpdateShape:
     else:
         partitions = 2 if size >= 16 * KIB else 1
     return UpdateShape(
-        sector=sector,
+        **asdict(sector),
         partitions=partitions,
         challenges=86 if size >= 512 * MIB else 10,
         apex_leaves=128 if size >= 16 * KIB else 8,

@@ -5,24 +5,26 @@ Digests and counts come from a run of storage-proofs-update 19.1.0 with bellpers
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cuzk.circuit.builder import Circuit, CircuitBuilder
-from cuzk.circuit.digest import r1cs_digest, serialized_rows
-from cuzk.circuit.empty_sector_update import build
+from cuzk.circuit.digest import aux_digest, list_digest, r1cs_digest, serialized_rows
+from cuzk.circuit.empty_sector_update import build, free_values
+from cuzk.circuit.rows import evaluate_side, unsatisfied_row
+from cuzk.circuit.witness import assign
 from cuzk.sector.shape import GIB, KIB, MIB
+from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import UpdateShape, update_shape_of, update_shapes
+from cuzk.sector.update_synthesis import synthesize_update
+from tests.circuit.plain import DEVICE
+from tests.sector.updates import EXPECTED, NAMES, update_pieces
 
-EXPECTED = json.loads((Path(__file__).parents[1] / "vectors" / "other" / "expect.json").read_text())
-VECTORS = {"snap-2k": 2 * KIB, "snap-4k": 4 * KIB, "snap-16k": 16 * KIB, "snap-8m": 8 * MIB}
 BLANK = EXPECTED["blank"]["snap 32 GiB"]
 SLOW = pytest.mark.slow
 
@@ -75,7 +77,7 @@ def test_every_size_has_the_known_counts(shape: UpdateShape) -> None:
 @pytest.mark.parametrize("shape", update_shapes(), ids=lambda shape: shape.name)
 def test_every_size_follows_the_closed_form(shape: UpdateShape) -> None:
     circuit, p = circuit_of(shape), shape.partition_bits
-    eights, twos = (shape.sector.path_arities.count(arity) for arity in (8, 2))
+    eights, twos = (shape.path_arities.count(arity) for arity in (8, 2))
     leaves, levels = shape.apex_leaves, shape.d_path_levels
     rows = 947 + p + 45379 * (leaves - 1) + 45381 * p + 1 + 568 * shape.digests
     aux = 947 + leaves + 2 * p + 45331 * (leaves - 1) + 45333 * p + 567 * shape.digests
@@ -92,21 +94,79 @@ def test_64_gib_is_described_in_little_memory() -> None:
     assert sum(array.nbytes for array in arrays) < 16 * MIB
 
 
+ALL_VECTORS = [pytest.param(name, marks=() if name == "snap-2k" else SLOW) for name in NAMES]
+ROWS_OF_A_PART = ("rows_before_dummies", "rows", "inputs", "aux", "nnz", "r1cs_before_dummies", "r1cs_digest")
+
+
+@pytest.mark.parametrize("name", ALL_VECTORS)
+def test_rows_of_a_whole_circuit_are_upstreams(name: str) -> None:
+    parts = EXPECTED["vectors"][name]["parts"]
+    circuit = circuit_of(update_shape_of(update_pieces(name).sector_bytes))
+    found = (
+        circuit.rows,
+        circuit.num_constraints,
+        circuit.num_inputs,
+        circuit.num_aux,
+        list(circuit.nonzeros),
+        r1cs_digest(circuit, strands=len(circuit.strands) - 1),
+        r1cs_digest(circuit),
+    )
+    for part in parts:
+        assert found == tuple(part[key] for key in ROWS_OF_A_PART)
+
+
+@pytest.mark.parametrize("name", ALL_VECTORS)
+def test_assignments_of_every_partition_are_upstreams(name: str) -> None:
+    update, expected = read_update(update_pieces(name)), EXPECTED["vectors"][name]
+    circuit = circuit_of(update.shape)
+    for number, part in enumerate(expected["parts"]):
+        assignment = assign(DEVICE, circuit, free_values(update, number))
+        sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
+        assert unsatisfied_row(DEVICE, circuit, *sides) is None
+        assert {
+            "inputs_digest": list_digest(assignment.inputs),
+            "aux_digest": aux_digest(circuit, assignment),
+            "a_digest": list_digest(sides[0]),
+            "b_digest": list_digest(sides[1]),
+            "c_digest": list_digest(sides[2]),
+            "public_inputs": [row.tobytes().hex() for row in assignment.inputs[1:]],
+        }.items() <= part.items()
+        assert (assignment.inputs[1:] == update.public_inputs(number)).all()
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "snap-2k" else SLOW) for name in VECTORS]
+    "sector_bytes", [2 * KIB, pytest.param(32 * KIB, marks=SLOW), pytest.param(8 * MIB, marks=SLOW)]
 )
-def test_whole_circuit_is_upstreams(name: str) -> None:
-    circuit, expected = circuit_of(update_shape_of(VECTORS[name])), EXPECTED["vectors"][name]
-    assert r1cs_digest(circuit, strands=len(circuit.strands) - 1) == part_of(expected)["r1cs_before_dummies"]
-    assert r1cs_digest(circuit) == part_of(expected)["r1cs_digest"]
+def test_an_update_that_nobody_made_satisfies_every_row(sector_bytes: int) -> None:
+    shape = update_shape_of(sector_bytes)
+    update = read_update(synthesize_update(shape, seed=1, device=DEVICE, progress=lambda done, total: None))
+    circuit, last = circuit_of(shape), shape.partitions - 1
+    assignment = assign(DEVICE, circuit, free_values(update, last))
+    sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
+    assert unsatisfied_row(DEVICE, circuit, *sides) is None
+    assert (assignment.inputs[1:] == update.public_inputs(last)).all()
 
 
-def part_of(expected: dict[str, Any]) -> dict[str, Any]:
-    """The expectations of a circuit's rows, which are those of every partition."""
-    first, *others = expected["parts"]
-    keys = ("r1cs_digest", "r1cs_before_dummies", "r1cs_without_zero_term", "nnz")
-    assert all(part[key] == first[key] for part in others for key in keys)
-    return dict(first)
+@pytest.mark.parametrize(
+    ("number", "row"),
+    [
+        (0, "partition"),  # which partition, and which choice of the high part
+        (1, "commitments"),  # comm_r_old
+        (7, "apex tree, root"),  # an apex leaf
+        (15, "challenge 0, old R path, root"),  # a node of the old replica
+        (16, "challenge 0, new R path, root"),  # a data node
+        (47, "challenge 0, D path, root"),  # a sibling
+    ],
+)
+def test_a_wrong_value_leaves_a_row_unsatisfied(number: int, row: str) -> None:
+    update = read_update(update_pieces("snap-2k"))
+    circuit, free = circuit_of(replace(update.shape, challenges=1)), free_values(update, 0)
+    numbers = free.numbers[:48].copy()  # 7 values and 8 apex leaves, 2 nodes and 31 siblings of a challenge
+    numbers[number, 0] ^= 64 if number == 0 else 1
+    assignment = assign(DEVICE, circuit, replace(free, numbers=numbers))
+    sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
+    wrong = unsatisfied_row(DEVICE, circuit, *sides)
+    assert wrong is not None and wrong[1] == row
 
 
 @pytest.mark.parametrize(
@@ -155,7 +215,8 @@ def test_the_one_zero_term_is_all_that_digests_have_and_nothing_is_computed_with
     )
     templates = [without if i == number else other for i, other in enumerate(circuit.templates)]
     changed = replace(circuit, templates=tuple(templates))
-    assert r1cs_digest(changed) == part_of(EXPECTED["vectors"]["snap-2k"])["r1cs_without_zero_term"]
+    (part,) = EXPECTED["vectors"]["snap-2k"]["parts"]
+    assert r1cs_digest(changed) == part["r1cs_without_zero_term"]
     for ours, without_it in zip(circuit.flat_templates, changed.flat_templates, strict=True):
         assert np.array_equal(ours, without_it)
 
