@@ -61,6 +61,7 @@ class EngineFlags:
             partition_workers=self.partition_workers or config.bounded_partition_workers,
             synthesis_lookahead=self.lookahead or config.synthesis_lookahead,
             gpu_lock=self.gpu_lock or config.gpu_lock,
+            setup_batch_s=config.setup_batch_s,
             stall_after_s=config.stall_after_s,
         )
 

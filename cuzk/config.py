@@ -54,6 +54,7 @@ class Config:
     stall_after_s: float = _SETTINGS.stall_after_s
     partition_workers: int = _SETTINGS.partition_workers
     synthesis_lookahead: int = _SETTINGS.synthesis_lookahead
+    setup_batch_s: float = _SETTINGS.setup_batch_s
     max_parallel_synthesis: int | None = None
     memory: int | None = None
     safety_margin: int | None = None

@@ -169,6 +169,10 @@ KEYS: dict[str, Key] = {
         field="synthesis_lookahead", kinds=(int,), parse=_positive, default=_SETTINGS.synthesis_lookahead,
         meaning="prepared partitions that may wait for each device",
     ),
+    "pipeline.setup_batch": Key(
+        field="setup_batch_s", kinds=_DURATIONS, parse=_seconds, default="5m",
+        meaning="jobs of a circuit go together if they come within this, where circuits do not share a card",
+    ),
     "pipeline.max_parallel_synthesis": Key(
         field="max_parallel_synthesis", kinds=(int,), parse=_positive_or_default, default=0,
         meaning="partition_workers is at most this; 0: no bound",

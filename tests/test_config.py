@@ -42,6 +42,7 @@ stall_after = "1m30s"
 partition_workers = 7
 [pipeline]
 synthesis_lookahead = 4
+setup_batch = "1h"
 max_parallel_synthesis = 5
 [memory]
 total_budget = "256GiB"
@@ -71,6 +72,7 @@ def test_every_key_reaches_its_field(written) -> None:
         stall_after_s=90.0,
         partition_workers=7,
         synthesis_lookahead=4,
+        setup_batch_s=3600.0,
         max_parallel_synthesis=5,
         memory=256 << 30,
         safety_margin=3 << 29,

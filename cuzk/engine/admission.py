@@ -86,5 +86,5 @@ def _first_pending(run: Run) -> Unit | None:
     return next((unit for unit in run.units if unit.stage is Stage.PENDING), None)
 
 
-def _order(unit: Unit) -> tuple[int, int, int]:
+def _order(unit: Unit) -> tuple[int, int, int, int]:
     return unit.order

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from cuzk.engine.admission import Admission
+from cuzk.engine.batches import Batches
 from cuzk.engine.budget import Budget
 from cuzk.engine.devices import STRIKES, Device, Slot, SlotState, Worker
 from cuzk.engine.events import Announcer, EngineEvent, What
@@ -56,6 +57,7 @@ class Board:
     host      memory of the host for parameters and partitions
     inputs    memory of the host for the inputs of jobs; apart, so that waiting jobs cannot stop running ones
     pending   units that nobody has begun; only the first is ever taken
+    preparing units that a thread prepares
     ready     units that are prepared and wait for a device
     finished  runs whose partitions are all proven
     preloads  callers who wait for memory for a setup
@@ -85,11 +87,13 @@ class Board:
         self.setups = threading.Condition(self._lock)
         self.runs = Runs(settings.results_kept)
         self.leases = Leases()
+        self.batches = Batches(settings.setup_batch_s)
         self.pending, self.ready = UnitQueue(), UnitQueue()
         self.admission = Admission(self.host, self.leases, self.pending)
         self.finished: deque[Run] = deque()
         self.shares_slots = settings.gpu_lock != "none"
-        self.placing = Placing(self.ready, self.leases, shared=self.shares_slots)
+        self.preparing: set[Unit] = set()
+        self.placing = Placing(self.ready, self.preparing, self.leases, shared=self.shares_slots)
         self.preloads = 0
         self.is_closing = False
         self._unrecorded: list[tuple[Run, Status]] = []
@@ -182,6 +186,8 @@ class Board:
             self._drop(unit)
         run.inputs.release()
         self.admission.end(run)
+        if not self.leases.has_runs(run.work.setup):
+            self.batches.end(run.work.setup.key)
         for job in run.jobs:
             self._settle(job, result)
         self.say(What.ENDED, run=run, text=text)
@@ -355,6 +361,6 @@ class Board:
         self.notify()
 
 
-def _order_of(worker: Worker) -> tuple[int, int, int]:
+def _order_of(worker: Worker) -> tuple[int, int, int, int]:
     assert worker.unit is not None, worker.number
     return worker.unit.order

@@ -69,6 +69,7 @@ class Dispatcher:
             return self._make_room() if waiting is not None or board.preloads else None
         run = unit.run
         unit.to(Stage.PREPARING, board.clock())
+        board.preparing.add(unit)
         if run.begun_s is None:
             run.begun_s = unit.since
             run.to(Status.RUNNING)
@@ -89,6 +90,7 @@ class Dispatcher:
         """The unit is in the queue from now on, however full that is."""
         board = self._board
         with board.held():
+            board.preparing.discard(unit)
             unit.run.spent.synth_s += board.clock() - unit.since
             if board.is_dropped(unit):
                 return
@@ -125,6 +127,7 @@ class Dispatcher:
     def failed(self, unit: Unit, error: Exception) -> None:
         """Preparation failed: the input is at fault, or we are."""
         with self._board.held():
+            self._board.preparing.discard(unit)
             self._fail(unit, error)
 
     def _fail(self, unit: Unit, error: Exception) -> None:

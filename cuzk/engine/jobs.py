@@ -177,9 +177,9 @@ class Unit:
     since: float = 0.0
 
     @property
-    def order(self) -> tuple[int, int, int]:
-        """Smaller ones first: by priority, then by age of the run, then by partition."""
-        return -self.run.priority, self.run.sequence, self.partition
+    def order(self) -> tuple[int, int, int, int]:
+        """Smaller ones first: by priority, then by batch, by age of the run, by partition."""
+        return -self.run.priority, self.run.batch, self.run.sequence, self.partition
 
     def to(self, stage: Stage, now: float) -> None:
         assert stage in _NEXT_STAGE.get(self.stage, ()), (self.stage, stage)
@@ -208,6 +208,7 @@ class Run:
     """Work under way.
 
     key       what makes two submissions the same: the caller's name for it, the digest of the inputs
+    batch     see `batches`
     jobs      those that still want it
     is_over   set once, at the end; threads at work on a unit read it without the lock
     """
@@ -216,6 +217,7 @@ class Run:
     key: Hashable
     work: Work
     sequence: int
+    batch: int
     submitted_s: float
     inputs: Reservation
     priority: Priority = Priority.LOW

@@ -44,6 +44,10 @@ class Leases:
     def has_runs(self, setup: Setup) -> bool:
         return setup.key in self._leases and self[setup].runs > 0
 
+    def with_runs(self) -> list[Lease]:
+        """Of the setups of all runs under way."""
+        return [lease for lease in self._leases.values() if lease.runs]
+
     def in_use(self) -> list[Lease]:
         """Of the setups of runs that have begun."""
         return [lease for lease in self._leases.values() if lease.begun]

@@ -3,14 +3,15 @@
 0 nothing   while the device stands still
 1 close     what is spoilt, or idle on a device that is set aside
 2 prove     the first unit whose setup is open here; one whose setup a twin is opening is passed over
-3 open      the setup of the first unit that has none here; idle setups make room, and if that is not enough
-            the worker waits rather than let later units pass for ever
+3 open      the setup of the first unit that has none here; idle setups make room, but none that a unit which
+            is being prepared, and goes first, will need at once; if that is not enough the worker waits
+            rather than let later units pass for ever
 4 open      what units still to come will need, while there is nothing else to do
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,8 +69,10 @@ def closing(slot: Slot) -> Close:
 class Placing:
     """The choices. `shared` says whether the workers of a device share what is open there."""
 
-    def __init__(self, ready: UnitQueue, leases: Leases, *, shared: bool) -> None:
-        self._ready, self._leases, self._shared = ready, leases, shared
+    def __init__(
+        self, ready: UnitQueue, preparing: Collection[Unit], leases: Leases, *, shared: bool
+    ) -> None:
+        self._ready, self._preparing, self._leases, self._shared = ready, preparing, leases, shared
 
     def slot_key(self, worker: Worker, setup: Setup) -> Hashable:
         return setup.key if self._shared else (setup.key, worker.number)
@@ -89,17 +92,18 @@ class Placing:
             setup = unit.run.work.setup
             found = device.slots.get(self.slot_key(worker, setup))
             if found is None:
-                return self._open(worker, setup)
+                return self._open(worker, unit)
             if found.state is SlotState.OPEN and not found.spoilt:
                 return unit
         return self._open_ahead(worker)
 
-    def _open(self, worker: Worker, setup: Setup) -> Open | Close | None:
-        """Room for the setup is taken, or made, or waited for."""
-        opened = self._open_if_room(worker, setup)
+    def _open(self, worker: Worker, unit: Unit) -> Open | Close | None:
+        """Room for its setup is taken, or made, or waited for."""
+        opened = self._open_if_room(worker, unit.run.work.setup)
         if opened is not None:
             return opened
-        victim = worker.device.eviction()
+        before = [one.run.work.setup.key for one in self._preparing if one.order < unit.order]
+        victim = worker.device.eviction(spared=before)
         return None if victim is None else closing(victim)
 
     def _open_if_room(self, worker: Worker, setup: Setup) -> Open | None:

@@ -64,12 +64,13 @@ class Reception:
         board = self._board
         host_bytes = self._require_possible(work.setup, needs, work.partition_bytes)
         board.inputs.require({"inputs": work.input_bytes})
-        inputs = self._room_for_inputs(work)
+        inputs, contended = self._room_for_inputs(work), self._contend(work.setup, needs)
         run = Run(
             id=board.runs.new_id(key, request_id, work.digest),
             key=key,
             work=work,
             sequence=board.runs.new_sequence(),
+            batch=board.batches.join(work.setup.key, board.clock(), contended=contended),
             submitted_s=board.clock(),
             inputs=inputs,
         )
@@ -94,6 +95,17 @@ class Reception:
         host_bytes = places * sum(needs[device.name].host for device in fit)
         board.host.require({purpose: host_bytes, "one partition": partition_bytes})
         return host_bytes
+
+    def _contend(self, setup: Setup, needs: Mapping[str, Needs]) -> bool:
+        """Whether the setup and those of the runs under way do not fit some device together."""
+        board = self._board
+        others = [lease for lease in board.leases.with_runs() if lease.setup.key != setup.key]
+        return any(
+            sum(lease.needs[device.name].device for lease in others) + needs[device.name].device
+            > device.memory.total_bytes
+            for device in board.devices
+            if device.serves(setup)
+        )
 
     def _room_for_inputs(self, work: Work) -> Reservation:
         inputs = self._board.inputs

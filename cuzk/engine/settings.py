@@ -18,6 +18,8 @@ class Settings:
     synthesis_lookahead     prepared partitions that may wait for each device
     gpu_lock                narrow: held around launches and their synchronisation; coarse: around the whole
                             proof; none: each worker has its own prover, the device's memory permitting
+    setup_batch_s           where setups do not fit a device together, jobs of one of them that come within so
+                            many seconds are proven together
     stall_after_s           a partition that is on a device for so long is reported
     results_kept            finished jobs whose results can still be asked for
     """
@@ -26,6 +28,7 @@ class Settings:
     partition_workers: int = 2
     synthesis_lookahead: int = 2
     gpu_lock: GpuLock = "narrow"
+    setup_batch_s: float = 300.0
     stall_after_s: float = 300.0
     results_kept: int = 1000
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from cuzk.engine.jobs import Unit
 
-_Order = tuple[int, int, int]
+_Order = tuple[int, int, int, int]
 _SPARE = 64  # stale entries that are never worth a rebuild
 
 

@@ -380,6 +380,71 @@ def test_another_setup_takes_the_place_of_an_idle_one_on_a_small_card() -> None:
     hall.close_all()
 
 
+def contending(*, setup_batch_s: float = 10) -> tuple[Hall, FakeSetup, FakeSetup]:
+    hall = Hall(setup_batch_s=setup_batch_s)
+    return hall, FakeSetup("porep", device_bytes=GIB), FakeSetup("snap", device_bytes=GIB)
+
+
+def test_jobs_of_setups_that_do_not_fit_together_are_proven_setup_by_setup() -> None:
+    hall, porep, snap = contending()
+    for k in range(4):
+        hall.submit(FakeWork(f"p{k}", (0, 1), porep))
+        hall.submit(FakeWork(f"s{k}", (0, 1), snap))
+        hall.now += 2
+    hall.prepare()
+    assert hall.prove_all() == [f"{name}{k} {i}" for name in "ps" for k in range(4) for i in (0, 1)]
+    assert hall.said(What.CLOSED) == ["cuda:0"]
+    hall.assemble_all()
+    hall.close_all()
+
+
+def test_a_batch_takes_nothing_in_after_its_time_so_that_others_get_their_turn() -> None:
+    hall, porep, snap = contending(setup_batch_s=10)
+    hall.submit(FakeWork("p0", setup=porep))
+    hall.submit(FakeWork("s0", setup=snap))
+    for k in range(1, 30):
+        hall.now += 1
+        hall.submit(FakeWork(f"p{k}", setup=porep))
+    hall.prepare()
+    order = hall.prove_all()
+    assert order.index("s0 0") == 10  # behind p0 to p9, which came within the time
+    assert sorted(order) == sorted([*(f"p{k} 0" for k in range(30)), "s0 0"])
+
+
+def test_setups_that_fit_together_are_served_as_they_come() -> None:
+    hall, _, snap = contending()
+    small = FakeSetup("winning", device_bytes=0)
+    for k in range(3):
+        hall.submit(FakeWork(f"s{k}", setup=snap))
+        hall.submit(FakeWork(f"w{k}", setup=small))
+    hall.prepare()
+    assert hall.prove_all() == ["s0 0", "w0 0", "s1 0", "w1 0", "s2 0", "w2 0"]
+
+
+def test_priority_goes_before_batches() -> None:
+    hall, porep, snap = contending()
+    hall.submit(FakeWork("p0", setup=porep))
+    hall.submit(FakeWork("s0", setup=snap), Priority.HIGH)
+    hall.submit(FakeWork("p1", setup=porep))
+    hall.prepare()
+    assert hall.prove_all() == ["s0 0", "p0 0", "p1 0"]
+
+
+def test_a_setup_stays_for_a_partition_that_is_still_being_prepared() -> None:
+    """Else the next setup would push it out, and be pushed out again at once."""
+    hall, porep, snap = contending()
+    hall.submit(FakeWork("p", (0, 1), porep))
+    hall.submit(FakeWork("s", (0,), snap))
+    hall.prepare(1)
+    last = hall.next_to_prepare()
+    assert isinstance(last, Prepare) and last.unit.partition == 1
+    hall.prepare(1)
+    assert hall.prove_all() == ["p 0"]
+    assert porep.opened == ["cuda:0"] and hall.board.ready.first() is not None
+    hall.dispatcher.prepared(last.unit, last.work.prepare(1))
+    assert hall.prove_all() == ["p 1", "s 0"]
+
+
 def test_a_setup_too_large_for_every_card_is_refused_and_for_one_goes_to_the_other() -> None:
     hall = Hall({"cuda:0": GIB, "cuda:1": 4 * GIB})
     with pytest.raises(ResourceError, match="takes 8 GiB of memory") as raised:

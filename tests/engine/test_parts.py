@@ -53,7 +53,8 @@ class _Run:
     """As much of a run as a queue looks at."""
 
     def __init__(self, sequence: int) -> None:
-        self.sequence, self.priority = sequence, Priority.NORMAL
+        self.batch = self.sequence = sequence
+        self.priority = Priority.NORMAL
 
 
 @given(
