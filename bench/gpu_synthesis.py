@@ -36,6 +36,7 @@ from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
 from cuzk.kernels.witness import FREE, NOTHING  # noqa: E402
 from cuzk.kernels.witness_gpu import fill_wave  # noqa: E402
 from cuzk.kinds import circuit_of, free_values  # noqa: E402
+from cuzk.sources import read_input  # noqa: E402
 from cuzk.units import parse_size  # noqa: E402
 
 COMPARED_VARIABLES = 1 << 24  # the CPU's arrays take 2 GB
@@ -49,7 +50,7 @@ class Case:
 
     def __init__(self, device: CudaDevice, sector_bytes: int) -> None:
         begin = time.perf_counter()
-        c1 = synthesize(sector_bytes)
+        c1 = read_input(synthesize(sector_bytes))
         sector_s, begin = time.perf_counter() - begin, time.perf_counter()
         self.circuit: Circuit = circuit_of(c1.shape)
         circuit_s, begin = time.perf_counter() - begin, time.perf_counter()

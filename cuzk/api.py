@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from cuzk.errors import InputError, ProofError, ResourceError
+from cuzk.errors import InputError, ProofError, ResourceError, UsageError
 from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, one_at_a_time, stage
 from cuzk.garbage import without_garbage_collection
 from cuzk.groth16.files import replace_atomically
@@ -21,9 +22,9 @@ from cuzk.groth16.parameters import open_parameters
 from cuzk.groth16.proof import PROOF_BYTES, join_proofs, split_proofs
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.verify import Verifier
-from cuzk.sector.c1_writer import encode_c1
+from cuzk.kinds import POREP, kind_named
 from cuzk.sector.claim import ProofInput
-from cuzk.sector.pieces import SideInputs
+from cuzk.sector.pieces import Pieces, SideInputs
 from cuzk.sector.porep import C1
 from cuzk.sector.registered_proof import registered_proof_of_size
 from cuzk.sources import (
@@ -31,6 +32,7 @@ from cuzk.sources import (
     InputSource,
     Source,
     chosen_partitions,
+    encoded_input,
     read_input,
     require_randomizers,
     warn_of_development,
@@ -193,34 +195,58 @@ def verify(
 def synthesize(
     sector_size: int,
     *,
+    kind: str = POREP.name,
     seed: int = 0,
     registered_proof: str | None = None,
     out: Path | None = None,
     threads: int | None = None,
     on_event: OnEvent = ignore,
-) -> C1:
-    """A sector for tests and benchmarks that nobody sealed and that passes every check, the same for a seed.
+) -> C1 | Pieces:
+    """What is proven of sectors that nobody sealed, for tests and benchmarks; the same for a seed.
 
-    registered_proof  for example StackedDrg32GiBV1_1, which is what a size stands for without it
-    out               also write its c1.json, to a file that must not exist yet
+    kind              of proof, by any of its names
+    registered_proof  of PoRep, for example StackedDrg32GiBV1_1, which is what a size stands for without it
+    out               also write the file to be proven, which must not exist yet
     Raises InputError, ResourceError; UsageError for what nobody can make (`sector.synthesize` says why).
     """
     from cuzk.kernels.device.cpu import CpuDevice  # these load the compiler
-    from cuzk.sector.synthesize import synthesize as synthetic_sector
     from cuzk.warm_up import TO_CHECK, warm_up
 
-    registered = registered_proof_of_size(sector_size, registered_proof)
+    make = _maker(kind, sector_size, registered_proof)
     if out is not None and out.exists():
         raise ResourceError("there is a file already", where=str(out), next="remove it, or name another")
     machine = CpuDevice(threads)
     warm_up(machine, TO_CHECK, on_event)
     with stage(on_event, "synthesize", unit="nodes") as progress:
-        c1 = synthetic_sector(registered, seed=seed, device=machine, progress=progress)
+        made = make(seed=seed, device=machine, progress=progress)
     on_event(Notice(level="info", text="a synthetic sector: nobody sealed it, no network accepts its proofs"))
     if out is not None:
         with stage(on_event, "write"):
-            replace_atomically(out, encode_c1(c1))
-    return c1
+            replace_atomically(out, encoded_input(made))
+    return made
+
+
+def _maker(kind: str, sector_size: int, registered_proof: str | None) -> Callable[..., C1 | Pieces]:
+    """What makes it, all but told the seed. Raises as `synthesize`."""
+    from cuzk.sector.synthesize import synthesize as synthetic_sector  # loads the compiler
+
+    chosen = kind_named(kind)
+    if chosen.in_pieces is None:
+        return partial(synthetic_sector, registered_proof_of_size(sector_size, registered_proof))
+    if registered_proof is not None:
+        raise UsageError(
+            f"{chosen.name} proofs have no such names", where="--registered-proof", next="leave it out"
+        )
+    return partial(chosen.in_pieces.make, chosen.shape(sector_size))
+
+
+def synthetic_name(kind: str, sector_size: int, registered_proof: str | None, seed: int) -> str:
+    """What a file of `synthesize` is called: nobody shall take it for that of a sealed sector."""
+    chosen = kind_named(kind)
+    if chosen is POREP:
+        registered = registered_proof_of_size(sector_size, registered_proof)
+        return f"c1-synthetic-{registered.name}-{seed}.json"
+    return f"{chosen.names[0]}-synthetic-{chosen.shape(sector_size).name}-{seed}.json"
 
 
 class _Clock:

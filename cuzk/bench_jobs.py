@@ -22,6 +22,7 @@ from cuzk.engine.status import EngineStatus
 from cuzk.errors import CuzkError
 from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.files import replace_atomically
+from cuzk.sector.pieces import SideInputs
 from cuzk.sector_engine import Engine
 from cuzk.sources import InputSource
 from cuzk.timeline.analyze import analyze
@@ -132,6 +133,7 @@ def bench_jobs(
     source: InputSource,
     engine_with: Callable[[Recorder], Engine],
     *,
+    beside: SideInputs | None = None,
     count: int = 1,
     concurrency: int = 1,
     warm_up: int = 0,
@@ -140,6 +142,7 @@ def bench_jobs(
 ) -> JobsBench:
     """Prove an input `count` times, at most `concurrency` at once, after `warm_up` times that do not count.
 
+    beside       as of `Engine.submit`
     engine_with  makes the engine, with that recorder
     timeline     a file for the TIMELINE lines of the measured jobs
     Raises what setting up an engine raises; a job that fails is a figure, not an exception.
@@ -148,13 +151,13 @@ def bench_jobs(
     with engine_with(Timeline(log)) as engine:
         for k in range(warm_up):
             with stage(on_event, f"warm-up {k + 1}"):
-                _prove(engine, source, f"{_WARM_UP} {k + 1}")
+                _prove(engine, source, beside, f"{_WARM_UP} {k + 1}")
         begin = time.perf_counter()
         with (
             ThreadPoolExecutor(concurrency) as pool,
             stage(on_event, "jobs", total=count, unit="jobs") as done,
         ):
-            waiting = [pool.submit(_prove, engine, source, f"bench {k + 1}") for k in range(count)]
+            waiting = [pool.submit(_prove, engine, source, beside, f"bench {k + 1}") for k in range(count)]
             outcomes = []
             for k, future in enumerate(waiting, start=1):
                 outcomes.append(future.result())
@@ -183,11 +186,13 @@ def bench_jobs(
     )
 
 
-def _prove(engine: Engine, source: InputSource, name: str) -> tuple[BenchedJob, JobResult | CuzkError]:
+def _prove(
+    engine: Engine, source: InputSource, beside: SideInputs | None, name: str
+) -> tuple[BenchedJob, JobResult | CuzkError]:
     """One job to its end; what it failed with is in what comes back."""
     begin = time.perf_counter()
     try:
-        outcome: JobResult | CuzkError | None = engine.submit(source, request_id=name).wait()
+        outcome: JobResult | CuzkError | None = engine.submit(source, beside=beside, request_id=name).wait()
     except CuzkError as error:
         outcome = error
     assert outcome is not None

@@ -1,6 +1,6 @@
-"""A synthetic sector's partitions proven one after another in one process, each stage timed.
+"""A synthetic input's partitions proven one after another in one process, each stage timed.
 
-Nothing is read from a disk: the sector is synthesized, the parameters are made for this process, on the card,
+Nothing is read from a disk: the input is synthesized, the parameters are made for this process, on the card,
 where they stay. What others need to check the proofs can be written: c1, verifying key, proof.
 """
 
@@ -25,10 +25,12 @@ from cuzk.groth16.proof import Proof, join_proofs
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.choose import choose
-from cuzk.kinds import circuit_of
+from cuzk.kinds import POREP, circuit_of
 from cuzk.proving import prove_partition
-from cuzk.sector.c1_writer import encode_c1
+from cuzk.sector.claim import CircuitShape, ProofInput
+from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep import C1
+from cuzk.sources import encoded_input, read_input
 from cuzk.targets import ephemeral_parameters
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from cuzk.groth16.target_gpu import GpuTarget
 
 _KIB = 1024
+INPUT_FILE = "input.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,8 @@ class PartitionBench:
     peak_host   bytes that the process held at most: while everything was made, while partitions were proven
     """
 
-    registered_proof: str
+    kind: str
+    sector_size: str
     seed: int
     device: str
     setup: dict[str, float]
@@ -71,6 +75,7 @@ class PartitionBench:
 def bench_partitions(
     sector_size: int,
     *,
+    kind: str = POREP.name,
     registered_proof: str | None = None,
     seed: int = 0,
     partitions: int | None = None,
@@ -83,7 +88,7 @@ def bench_partitions(
     """Prove the first `partitions` (or all) of a synthetic sector on a GPU, under parameters made for it.
 
     vram_limit  bytes of the card that may be taken; less than all points need makes them pass in slices
-    out         a folder for c1.json, the verifying key and the proof, with the mark of development parameters
+    out         a folder for input, verifying key and proof, with the mark of development parameters
     Raises DeviceError without a GPU, ProofError when a proof does not verify; the rest as `api.prove`.
     """
     choice = choose(device, threads)
@@ -96,11 +101,17 @@ def bench_partitions(
     from cuzk.groth16.target_gpu import GpuTarget  # needs numba-cuda
 
     setup = _Stopwatch(on_event)
-    c1 = synthesize(
-        sector_size, seed=seed, registered_proof=registered_proof, threads=threads, on_event=setup.hear
+    made = synthesize(
+        sector_size,
+        kind=kind,
+        seed=seed,
+        registered_proof=registered_proof,
+        threads=threads,
+        on_event=setup.hear,
     )
+    given = read_input(made)
     with stage(setup.hear, "circuit"):
-        circuit = circuit_of(c1.shape)
+        circuit = circuit_of(given.shape)
     parameters = ephemeral_parameters(choice.host, [choice.card], circuit, vram_limit, setup.hear)
     with closing(GpuTarget.on_card(choice.host, choice.card, parameters, vram_limit)) as target:
         with stage(setup.hear, "points"):
@@ -112,21 +123,22 @@ def bench_partitions(
         peak_of_setup = _peak_host_bytes()
         _reset_peak()
         begin = time.perf_counter()
-        chosen = range(len(c1.partitions) if partitions is None else min(partitions, len(c1.partitions)))
+        chosen = range(min(partitions or given.partition_count, given.partition_count))
         proofs, stages = [], []
         with stage(on_event, "partitions", total=len(chosen), unit="partitions") as progress:
             for k in chosen:
                 watch = _Stopwatch(ignore)
-                proofs.append(_prove_one(target, parameters, circuit, c1, k, watch))
+                proofs.append(_prove_one(target, parameters, circuit, given, k, watch))
                 stages.append(watch.seconds)
                 progress(k + 1, len(chosen))
-        _verify_all(parameters.key, c1, proofs)
+        _verify_all(parameters.key, given, proofs)
         proving_s = time.perf_counter() - begin
     proof = join_proofs(proofs)
     if out is not None:
-        _write(out, c1, parameters.key, proof)
+        _write(out, made, given.shape, parameters.key, proof)
     return PartitionBench(
-        registered_proof=c1.registered_proof.name,
+        kind=given.shape.kind,
+        sector_size=given.shape.name,
         seed=seed,
         device=choice.card.label,
         setup=setup.seconds,
@@ -157,17 +169,22 @@ class _Stopwatch:
 
 
 def _prove_one(
-    target: GpuTarget, parameters: EphemeralParameters, circuit: Circuit, c1: C1, k: int, watch: _Stopwatch
+    target: GpuTarget,
+    parameters: EphemeralParameters,
+    circuit: Circuit,
+    given: ProofInput,
+    k: int,
+    watch: _Stopwatch,
 ) -> Proof:
-    """The verified proof of partition k, from arrays as a c1 file gives them."""
+    """The verified proof of partition k, from arrays as a file gives them."""
     with watch.whole("partition"):
         with stage(watch.hear, "check"):
-            c1.check_partition(k, target.host)
-        return prove_partition(target, c1, k, circuit, parameters, None, False, watch.hear)
+            given.check_partition(k, target.host)
+        return prove_partition(target, given, k, circuit, parameters, None, False, watch.hear)
 
 
-def _verify_all(key: VerifyingKey, c1: C1, proofs: list[Proof]) -> None:
-    inputs = [c1.public_inputs(k) for k in range(len(proofs))]
+def _verify_all(key: VerifyingKey, given: ProofInput, proofs: list[Proof]) -> None:
+    inputs = [given.public_inputs(k) for k in range(len(proofs))]
     if not Verifier(key).verify_partitions(inputs, proofs):
         raise ProofError(
             "the partitions' proofs do not hold together",
@@ -176,13 +193,13 @@ def _verify_all(key: VerifyingKey, c1: C1, proofs: list[Proof]) -> None:
         )
 
 
-def _write(folder: Path, c1: C1, key: VerifyingKey, proof: bytes) -> None:
+def _write(folder: Path, made: C1 | Pieces, shape: CircuitShape, key: VerifyingKey, proof: bytes) -> None:
     """What another verifier needs; the mark says that no network accepts it."""
     make_folder(folder)
-    stem = c1.shape.parameter_stem
+    stem = shape.parameter_stem
     replace_atomically(folder / (stem + MARK_SUFFIX), mark_content(key, None))
     replace_atomically(folder / f"{stem}.vk", key.to_bytes())
-    replace_atomically(folder / "c1.json", encode_c1(c1))
+    replace_atomically(folder / INPUT_FILE, encoded_input(made))
     replace_atomically(folder / "proof.bin", proof)
 
 

@@ -30,6 +30,7 @@ from cuzk.options import (
     command,
     debug_option,
     device_option,
+    input_options,
     json_option,
     kind_option,
     params_option,
@@ -41,6 +42,7 @@ from cuzk.options import (
 
 if TYPE_CHECKING:
     from cuzk.config import Config
+    from cuzk.sector.pieces import SideInputs
 
 #: At the end of the process nobody need look for cycles among what goes with it: 0.1 s after a proof.
 atexit.register(gc.freeze)
@@ -85,7 +87,8 @@ def circuit() -> None:
 
 
 @command(main, "prove")
-@click.argument("c1", type=PATH)
+@click.argument("file", type=PATH)
+@input_options
 @click.option("--out", type=PATH, help="Write the proof's bytes to this file.")
 @json_option
 @params_option
@@ -104,7 +107,8 @@ def circuit() -> None:
 @click.pass_context
 def prove(
     ctx: click.Context,
-    c1: Path,
+    file: Path,
+    beside: SideInputs,
     out: Path | None,
     as_json: bool,
     settings: Config,
@@ -117,14 +121,18 @@ def prove(
     check: bool,
     insecure_rs: tuple[int, int] | None,
 ) -> None:
-    """Prove the sector described by C1 and verify the proof."""
+    """Prove what FILE is about and verify the proof.
+
+    FILE is a Commit 1 output, or vanilla proofs of another kind: an envelope that says what they are, or a
+    bare list (a JSON array of base64 strings) with options that say it.
+    """
     device, threads = device or settings.device, threads or settings.threads
     if explain:
         from cuzk.cli_plan import show_plan
         from cuzk.explain import explain as explain_proof
         from cuzk.sources import read_input
 
-        shape = read_input(c1).shape
+        shape = read_input(file, beside).shape
         plan = explain_proof(shape, device=device, threads=threads, vram_limit=vram_limit)
         show_plan(ctx, plan, as_json=as_json)
         return
@@ -134,7 +142,8 @@ def prove(
         require_destination(out)
     with view.live(as_json=as_json) as on_event:
         result = cuzk.prove(
-            c1,
+            file,
+            beside=beside,
             params=params or settings.params,
             device=device,
             vram_limit=vram_limit,
@@ -150,14 +159,17 @@ def prove(
 
 
 @command(main, "verify")
-@click.argument("c1", type=PATH)
+@click.argument("file", type=PATH)
 @click.argument("proof", type=PATH)
+@input_options
 @params_option
 @json_option
-def verify(c1: Path, proof: Path, settings: Config, params: Path | None, as_json: bool) -> None:
-    """Check PROOF, raw bytes or hexadecimal digits, for the sector described by C1."""
+def verify(
+    file: Path, proof: Path, beside: SideInputs, settings: Config, params: Path | None, as_json: bool
+) -> None:
+    """Check PROOF, raw bytes or hexadecimal digits, of what FILE is about; see `cuzk prove`."""
     with view.live(as_json=as_json) as on_event:
-        result = cuzk.verify(c1, proof, params=params or settings.params, on_event=on_event)
+        result = cuzk.verify(file, proof, beside=beside, params=params or settings.params, on_event=on_event)
     view.show_verdict(result, as_json=as_json)
 
 
@@ -276,13 +288,18 @@ def params_fetch(
 
 
 @command(sector, "inspect")
-@click.argument("c1", type=PATH)
+@click.argument("file", type=PATH)
+@input_options
 @click.option(
-    "--miner", type=click.IntRange(min=0), help="Check that the sector is this miner's (1000 for t01000)."
+    "--miner",
+    type=click.IntRange(min=0),
+    help="Of a Commit 1 output: check that it is this miner's (1000 for t01000).",
 )
 @json_option
-def sector_inspect(c1: Path, miner: int | None, settings: Config, as_json: bool) -> None:
-    """Read C1, check all that can be checked without proving, and show what it says."""
+def sector_inspect(
+    file: Path, beside: SideInputs, miner: int | None, settings: Config, as_json: bool
+) -> None:
+    """Read FILE, check all that can be checked without proving, and show what it says; see `cuzk prove`."""
     from cuzk import report
     from cuzk.kernels.device.choose import choose_host
     from cuzk.sources import check_input, read_input
@@ -291,7 +308,7 @@ def sector_inspect(c1: Path, miner: int | None, settings: Config, as_json: bool)
     machine = choose_host(settings.device, settings.threads)
     with view.live(as_json=as_json) as on_event:
         with stage(on_event, "read"):
-            given = read_input(c1)
+            given = read_input(file, beside)
         warm_up(machine, TO_CHECK, on_event)
         with stage(on_event, "check"):
             check_input(given, machine, miner=miner)
@@ -299,15 +316,18 @@ def sector_inspect(c1: Path, miner: int | None, settings: Config, as_json: bool)
 
 
 @command(sector, "synthesize")
+@kind_option
 @size_option
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, another sector."
 )
-@click.option("--registered-proof", metavar="NAME", help="For example StackedDrg32GiBV1; without it V1_1.")
+@click.option("--registered-proof", metavar="NAME",
+              help="Of PoRep, for example StackedDrg32GiBV1; without it V1_1.")  # fmt: skip
 @click.option("--out", type=PATH, help="File to write; without it one here whose name says what it is.")
 @threads_option
 @json_option
 def sector_synthesize(
+    kind: str,
     sector_size: int,
     seed: int,
     registered_proof: str | None,
@@ -316,18 +336,17 @@ def sector_synthesize(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Make the c1.json of a sector that nobody sealed, for tests and benchmarks. It passes every check."""
-    from cuzk.sector.registered_proof import registered_proof_of_size
-    from cuzk.sector.synthesize import file_name
+    """Make what is proven of sectors that nobody sealed, for tests and benchmarks. It passes every check."""
+    from cuzk.api import synthetic_name
 
-    registered = registered_proof_of_size(sector_size, registered_proof)
-    out = out or Path(file_name(registered, seed))
+    out = out or Path(synthetic_name(kind, sector_size, registered_proof, seed))
     require_destination(out)
     with view.live(as_json=as_json) as on_event:
         cuzk.synthesize(
             sector_size,
+            kind=kind,
             seed=seed,
-            registered_proof=registered.name,
+            registered_proof=registered_proof,
             out=out,
             threads=threads or settings.threads,
             on_event=on_event,
@@ -351,7 +370,8 @@ def circuit_info(kind: str, sector_size: int, settings: Config, as_json: bool) -
 
 
 @command(circuit, "digest")
-@click.argument("c1", type=PATH)
+@click.argument("file", type=PATH)
+@input_options
 @click.option("--partition", "partitions", multiple=True, type=click.IntRange(min=0), metavar="K",
               help="This partition only; may be repeated.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Also find the first row that is not satisfied.")
@@ -361,7 +381,8 @@ def circuit_info(kind: str, sector_size: int, settings: Config, as_json: bool) -
 @click.pass_context
 def circuit_digest(
     ctx: click.Context,
-    c1: Path,
+    file: Path,
+    beside: SideInputs,
     partitions: tuple[int, ...],
     check: bool,
     settings: Config,
@@ -369,13 +390,16 @@ def circuit_digest(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Print digests of the circuit and of the assignment that C1 gives it, to compare with other provers."""
+    """Print digests of the circuit and of the assignment that FILE gives it, to compare with other provers.
+
+    FILE is as for `cuzk prove`.
+    """
     from cuzk import report
     from cuzk.sources import read_input
 
     with view.live(as_json=as_json) as on_event:
         with stage(on_event, "read"):
-            given = read_input(c1)
+            given = read_input(file, beside)
         facts = report.digests(
             given,
             partitions=partitions,

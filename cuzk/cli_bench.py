@@ -14,10 +14,11 @@ from cuzk.errors import UsageError
 from cuzk.options import (
     PATH,
     F,
-    SizeType,
+    beside_options,
     command,
     device_option,
     json_option,
+    kind_option,
     require_destination,
     size_option,
     threads_option,
@@ -27,6 +28,7 @@ from cuzk.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from cuzk.config import Config
+    from cuzk.sector.pieces import SideInputs
 
 
 @click.group()
@@ -37,13 +39,12 @@ def bench() -> None:
 def job_options(function: F) -> F:
     """What is proven, and what else is asked of both commands."""
     for option in reversed((
-        click.option("-t", "--type", "kind", required=True,
-                     type=click.Choice(("porep", "porep-c2", "seal-commit"), case_sensitive=False),
-                     help="The kind of proof; all three names mean PoRep Commit 2."),
-        click.option("--c1", type=PATH, help="Commit 1 output of the sector."),
+        click.option("-t", "--type", "kind", required=True, help="porep, snap, wpost or winning."),
+        click.option("--c1", "--vanilla", "file", type=PATH,
+                     help="What is proven: a Commit 1 output, or other vanilla proofs."),
         click.option("--synthetic", is_flag=True,
-                     help="Without --c1: a synthetic sector, under parameters made in the memory of GPUs."),
-        click.option("--sector-size", type=SizeType(), help="Of the synthetic one, for example 32GiB."),
+                     help="Without a file: a synthetic input, under parameters made in the memory of GPUs."),
+        beside_options,
         click.option("--timeline", type=PATH, help="Write the TIMELINE lines to this file."),
         engine_options,
         json_option,
@@ -58,7 +59,7 @@ def job_options(function: F) -> F:
               help="Proofs before the one that counts.")  # fmt: skip
 @click.pass_context
 def bench_single(ctx: click.Context, /, **given: Any) -> None:
-    """Prove the sector of C1 once."""
+    """Prove an input once."""
     _bench(ctx, "single", count=1, concurrency=1, **given)
 
 
@@ -71,7 +72,7 @@ def bench_single(ctx: click.Context, /, **given: Any) -> None:
               help="Proofs before those that count.")  # fmt: skip
 @click.pass_context
 def bench_multi(ctx: click.Context, /, **given: Any) -> None:
-    """Prove the sector of C1 many times, some of them at once."""
+    """Prove an input many times, some of them at once."""
     _bench(ctx, "multi", **given)
 
 
@@ -82,10 +83,9 @@ def _bench(
     ctx: click.Context,
     report: str,
     *,
-    kind: str,
-    c1: Path | None,
+    beside: SideInputs,
+    file: Path | None,
     synthetic: bool,
-    sector_size: int | None,
     count: int,
     concurrency: int,
     warm_up: int,
@@ -96,20 +96,24 @@ def _bench(
 ) -> None:
     from cuzk import view_bench
     from cuzk.bench_jobs import bench_jobs
+    from cuzk.kinds import kind_named
 
-    if (c1 is None) is not synthetic or (sector_size is None) is synthetic:
+    kind = beside.kind.lower()
+    kind_named(kind)  # it is one
+    if (file is None) is not synthetic or (synthetic and not beside.sector_size):
         raise UsageError(
-            "either a sector is given or it is synthetic",
+            "either a file is given or the input is synthetic",
             where="bench",
-            next="give --c1 FILE, or --synthetic with --sector-size",
+            next="give --c1 or --vanilla FILE, or --synthetic with --sector-size",
         )
     if timeline is not None:
         require_destination(timeline)
     with view.live(as_json=as_json) as on_event:
-        source = c1 or cuzk.synthesize(sector_size or 0, on_event=on_event)
+        source = file or cuzk.synthesize(beside.sector_size, kind=kind, on_event=on_event)
         result = bench_jobs(
             source,
             lambda recorder: flags.engine(settings, recorder, on_event, synthetic=synthetic),
+            beside=beside if file else None,
             count=count,
             concurrency=concurrency,
             warm_up=warm_up,
@@ -126,20 +130,22 @@ def _bench(
 
 
 @command(bench, "partition")
+@kind_option
 @size_option
 @click.option(
     "--synthetic", is_flag=True, required=True,
-    help="The sector is synthetic and the parameters are made for it, in memory: say that you know.",
+    help="The input is synthetic and the parameters are made for it, in memory: say that you know.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the sector.")
 @click.option("--registered-proof", metavar="NAME", help="For example StackedDrg32GiBV1; without it V1_1.")
 @click.option("--partitions", type=click.IntRange(min=1), help="Only the first so many; without it all.")
-@click.option("--out", type=PATH, help="Folder for c1.json, verifying key and proof, for other software.")
+@click.option("--out", type=PATH, help="Folder for input, verifying key and proof, for other software.")
 @device_option
 @vram_option
 @threads_option
 @json_option
 def bench_partition(
+    kind: str,
     sector_size: int,
     synthetic: bool,
     seed: int,
@@ -152,12 +158,13 @@ def bench_partition(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Sector, parameters and partitions of a size in one process on a GPU, each stage timed."""
+    """Input, parameters and partitions of a size in one process on a GPU, each stage timed."""
     from cuzk.benchmark import bench_partitions
 
     with view.live(as_json=as_json) as on_event:
         result = bench_partitions(
             sector_size,
+            kind=kind,
             registered_proof=registered_proof,
             seed=seed,
             partitions=partitions,
@@ -171,7 +178,7 @@ def bench_partition(
         view.show_json(result.facts())
         return
     view.show_facts(
-        f"{result.registered_proof}, {len(result.partitions)} partitions, verified",
+        f"{result.kind} of {result.sector_size}, {len(result.partitions)} partitions, verified",
         {
             "device": result.device,
             "all partitions": format_duration(result.proving_s),

@@ -17,7 +17,7 @@ from cuzk.errors import InputError, UsageError
 from cuzk.sector.claim import SNAP, WINDOW, WINNING, CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep_shape import PorepShape, porep_shapes
-from cuzk.sector.post import read_post
+from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import post_shapes
 from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import update_shapes
@@ -25,23 +25,39 @@ from cuzk.sector.update_shape import update_shapes
 if TYPE_CHECKING:
     from cuzk.circuit.builder import Circuit, CircuitBuilder
     from cuzk.circuit.witness import FreeValues
+    from cuzk.events import Progress
+    from cuzk.kernels.device.cpu import CpuDevice
+
+
+class Maker(Protocol):
+    """Makes up an input of a shape, the same for a seed, that passes every check."""
+
+    def __call__(self, shape: Any, /, *, seed: int, device: CpuDevice, progress: Progress) -> Pieces: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPieces:
+    """How inputs of a kind that travels in pieces are read and made up."""
+
+    read: Callable[[Pieces], ProofInput]
+    make: Maker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """One kind.
 
-    names     what users may write, the shortest first
-    priority  of jobs that name none
-    shapes    one for every sector size, ascending
-    read      the input in pieces
+    names      what users may write, the shortest first
+    priority   of jobs that name none
+    shapes     one for every sector size, ascending
+    in_pieces  None where the input is a Commit 1 output
     """
 
     name: str
     names: tuple[str, ...]
     priority: Priority
     shapes: Callable[[], tuple[CircuitShape, ...]]
-    read: Callable[[Pieces], ProofInput]
+    in_pieces: InPieces | None = None
 
     def shape(self, sector_bytes: int) -> CircuitShape:
         """Raises InputError for a size of which this kind has no circuit."""
@@ -54,11 +70,7 @@ class Kind:
         )
 
 
-def _refuse_pieces(pieces: Pieces) -> ProofInput:
-    raise UsageError(
-        "a PoRep input does not come in pieces", where=pieces.origin, next="give Commit 1's output"
-    )
-
+_POST = InPieces(read=read_post, make=synthesize_post)
 
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -66,7 +78,6 @@ KINDS: tuple[Kind, ...] = (
         names=("porep", "porep-c2", "seal-commit"),
         priority=Priority.NORMAL,
         shapes=porep_shapes,
-        read=_refuse_pieces,
     ),
     Kind(
         name=SNAP,
@@ -80,14 +91,14 @@ KINDS: tuple[Kind, ...] = (
         names=("wpost", "window-post", "windowpost", "window"),
         priority=Priority.HIGH,
         shapes=partial(post_shapes, WINDOW),
-        read=read_post,
+        in_pieces=_POST,
     ),
     Kind(
         name=WINNING,
         names=("winning", "winning-post", "winningpost"),
         priority=Priority.CRITICAL,
         shapes=partial(post_shapes, WINNING),
-        read=read_post,
+        in_pieces=_POST,
     ),
 )
 POREP = KINDS[0]
@@ -100,6 +111,15 @@ def kind_named(name: str) -> Kind:
             return kind
     known = ", ".join(kind.name for kind in KINDS)
     raise UsageError(f"there is no kind of proof {name!r:.80}", where="--kind", next=f"kinds are {known}")
+
+
+def read_pieces(pieces: Pieces) -> ProofInput:
+    """Raises InputError for pieces that are not those of their kind and size."""
+    in_pieces = kind_named(pieces.kind).in_pieces
+    if in_pieces is None:
+        next = "give the output of Commit 1"
+        raise InputError(f"a {pieces.kind} input does not come in pieces", where=pieces.origin, next=next)
+    return in_pieces.read(pieces)
 
 
 class _CircuitModule(Protocol):

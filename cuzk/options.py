@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cuzk.config import Config
 
 F = TypeVar("F", bound=Callable[..., Any])
+HASH_BYTES = 32
 #: Keys of what an option tells the root group, in click's context.
 DEBUG, JSON = "cuzk.debug", "cuzk.json"
 
@@ -47,6 +49,21 @@ class Integers(click.ParamType):  # type: ignore[type-arg]
         if len(numbers) != self._count or min(numbers) < 0:
             self.fail(f"{value!r} is not {self.name}: {self._count} integers, none negative", param, ctx)
         return numbers
+
+
+class HashType(click.ParamType):  # type: ignore[type-arg]
+    """32 bytes, as hexadecimal digits."""
+
+    name = "hex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        try:
+            decoded = value if isinstance(value, bytes) else bytes.fromhex(value)
+        except ValueError:
+            self.fail(f"{value!r} is not hexadecimal", param, ctx)
+        if len(decoded) != HASH_BYTES:
+            self.fail(f"{len(decoded)} bytes where {HASH_BYTES} are expected", param, ctx)
+        return decoded
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
@@ -98,6 +115,44 @@ kind_option = click.option(
     help="Kind of proof: porep, snap, wpost or winning.",
 )  # fmt: skip
 size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")
+
+
+#: Of a bare list of vanilla proofs, which says nothing else.
+_BESIDE: tuple[Callable[[F], F], ...] = (
+    click.option("--registered-proof", type=click.IntRange(min=0), metavar="N",
+                 help="Of a bare list: its number, which says size and API version."),
+    click.option("--sector-size", type=SizeType(), default=0, help="Of a bare list without a number."),
+    click.option("--randomness", type=HashType(), help="Of a bare list, for wpost and winning."),
+    click.option("--partition-index", type=click.IntRange(min=0), default=0,
+                 help="Of a bare list, for wpost of API version 1.0.0; 0 without it."),
+    click.option("--comm-r-old", type=HashType(), help="Of a bare list, for snap."),
+    click.option("--comm-r-new", type=HashType(), help="Of a bare list, for snap."),
+    click.option("--comm-d-new", type=HashType(), help="Of a bare list, for snap."),
+)  # fmt: skip
+
+
+def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """All of them; the command, which has an option for the kind, gets them as `beside`."""
+
+    @wraps(function)
+    def call(*, kind: str | None, **given: Any) -> Any:
+        from cuzk.sector.pieces import SideInputs
+
+        said = {name: given.pop(name) for name in SideInputs.__dataclass_fields__ if name in given}
+        said = {name: value for name, value in said.items() if value is not None}
+        return function(beside=SideInputs(kind=kind or "", **said), **given)
+
+    for option in reversed(_BESIDE):
+        call = option(call)
+    return call
+
+
+def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kind, and what belongs to a bare list of that kind."""
+    kind = click.option(
+        "--kind", help="Of a bare list of vanilla proofs: snap, wpost or winning. All else says it itself."
+    )
+    return kind(beside_options(function))
 
 
 def command(group: click.Group, name: str) -> Callable[[F], click.Command]:

@@ -12,11 +12,12 @@ from cuzk.errors import InputError, UsageError
 from cuzk.events import Notice, OnEvent
 from cuzk.groth16.locate import Found
 from cuzk.kernels.modulus import FR
-from cuzk.kinds import kind_named
+from cuzk.kinds import kind_named, read_pieces
 from cuzk.sector.c1 import parse_c1
+from cuzk.sector.c1_writer import encode_c1
 from cuzk.sector.claim import ProofInput
 from cuzk.sector.document import read_document, unzipped
-from cuzk.sector.pieces import Pieces, SideInputs, parse_envelope, parse_list
+from cuzk.sector.pieces import Pieces, SideInputs, encode_envelope, parse_envelope, parse_list
 from cuzk.sector.porep import C1
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ def read_input(source: InputSource, beside: SideInputs | None = None) -> ProofIn
         return _parsed(source, MEMORY_ORIGIN, beside)
     if isinstance(source, str | os.PathLike):
         return _parsed(read_document(Path(source)), os.fspath(source), beside)
-    _require_nothing_beside(beside, "this input")
-    return _read_pieces(source) if isinstance(source, Pieces) else source
+    return _as_said(read_pieces(source) if isinstance(source, Pieces) else source, beside)
 
 
 def _parsed(data: bytes, origin: str, beside: SideInputs | None) -> ProofInput:
@@ -52,24 +52,29 @@ def _parsed(data: bytes, origin: str, beside: SideInputs | None) -> ProofInput:
                 next="add --kind snap, wpost or winning, and what belongs to it: see --help",
             )
         beside = replace(beside, kind=kind_named(beside.kind).name)
-        return _read_pieces(Pieces.of(parse_list(data, origin=origin), beside, origin=origin))
-    _require_nothing_beside(beside, origin)
+        return read_pieces(Pieces.of(parse_list(data, origin=origin), beside, origin=origin))
     if b'"kind"' in data:
-        return _read_pieces(parse_envelope(data, origin=origin))
-    return parse_c1(data, origin=origin)
+        return _as_said(read_pieces(parse_envelope(data, origin=origin)), beside)
+    return _as_said(parse_c1(data, origin=origin), beside)
 
 
-def _require_nothing_beside(beside: SideInputs | None, origin: str) -> None:
-    if beside is not None and beside != SideInputs():
+def _as_said(given: ProofInput, beside: SideInputs | None) -> ProofInput:
+    """The input, which says all itself: beside it only the kind may stand, and must be right."""
+    if beside is None or beside == SideInputs():
+        return given
+    if beside == SideInputs(kind=beside.kind):
+        if kind_named(beside.kind).name == given.shape.kind:
+            return given
         raise UsageError(
-            "it says itself what it proves: nothing can be added to it",
-            where=origin,
-            next="leave out --kind and what belongs to a list of vanilla proofs",
+            f"this is a {given.shape.kind} input",
+            where=given.origin,
+            next=f"not {beside.kind}: leave the kind out",
         )
-
-
-def _read_pieces(pieces: Pieces) -> ProofInput:
-    return kind_named(pieces.kind).read(pieces)
+    raise UsageError(
+        "the input says itself what it proves: nothing can be added to it",
+        where=given.origin,
+        next="leave out what belongs to a bare list of vanilla proofs",
+    )
 
 
 def check_input(given: ProofInput, device: CpuDevice, *, miner: int | None = None) -> None:
@@ -87,6 +92,11 @@ def check_input(given: ProofInput, device: CpuDevice, *, miner: int | None = Non
         )
     for partition in range(given.partition_count):
         given.check_partition(partition, device)
+
+
+def encoded_input(made: C1 | Pieces) -> bytes:
+    """The file that `read_input` reads it from."""
+    return encode_c1(made) if isinstance(made, C1) else encode_envelope(made)
 
 
 def chosen_partitions(given: ProofInput, partitions: Sequence[int] | None) -> tuple[int, ...]:

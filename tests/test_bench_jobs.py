@@ -35,7 +35,7 @@ class FakeEngine:
         self._pipeline = Pipeline([place], host_bytes=1 << 30, settings=self.settings, recorder=recorder)
         self.status = self._pipeline.status
 
-    def submit(self, source: Any, *, request_id: str) -> Any:
+    def submit(self, source: Any, *, beside: Any, request_id: str) -> Any:
         self.submitted.append(request_id)
         self.sources.append(source)
         if source == "bad":
@@ -120,8 +120,8 @@ def test_no_more_jobs_are_under_way_than_asked_for() -> None:
     most = [0]
 
     class Counting(FakeEngine):
-        def submit(self, source: Any, *, request_id: str) -> Any:
-            job = super().submit(source, request_id=request_id)
+        def submit(self, source: Any, *, beside: Any, request_id: str) -> Any:
+            job = super().submit(source, beside=beside, request_id=request_id)
             most[0] = max(most[0], len(self.status().jobs))
             return job
 
@@ -239,8 +239,9 @@ def test_a_synthetic_sector_is_proven_by_an_engine_that_makes_its_parameters(
         ["single", "-t", "porep", "--sector-size", "2KiB"],
         ["single", "-t", "porep", "--synthetic"],
         ["single", "-t", "porep", "--synthetic", "--c1", "c1.json"],
-        ["single", "-t", "porep", "--c1", "c1.json", "--sector-size", "2KiB"],
-        ["single", "-t", "winning", "--c1", "c1.json"],
+        ["single", "-t", "wpost", "--vanilla", "x.json", "--randomness", "0g"],
+        ["single", "-t", "wpost", "--vanilla", "x.json", "--randomness", "00"],
+        ["single", "-t", "sealing", "--c1", "c1.json"],
         ["multi", "-t", "porep", "--c1", "c1.json", "-c", "0"],
         ["multi", "-t", "porep", "--c1", "c1.json", "--gpu-lock", "wide"],
     ],

@@ -46,11 +46,6 @@ _SECTOR_NUMBER = 1
 _NODES_A_MESSAGE = 1 << 10
 
 
-def file_name(registered: RegisteredProof, seed: int) -> str:
-    """What the file of such a sector is called: nobody shall take it for a sealed one."""
-    return f"c1-synthetic-{registered.name}-{seed}.json"
-
-
 def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, progress: Progress) -> C1:
     """A sector of that registered proof; `progress` counts the nodes that are labelled.
 
