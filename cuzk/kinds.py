@@ -21,6 +21,7 @@ from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import post_shapes
 from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import update_shapes
+from cuzk.sector.update_synthesis import synthesize_update
 
 if TYPE_CHECKING:
     from cuzk.circuit.builder import Circuit, CircuitBuilder
@@ -84,7 +85,7 @@ KINDS: tuple[Kind, ...] = (
         names=("snap", "snap-deals", "update", "snap-update"),
         priority=Priority.NORMAL,
         shapes=update_shapes,
-        read=read_update,
+        in_pieces=InPieces(read=read_update, make=synthesize_update),
     ),
     Kind(
         name=WINDOW,
