@@ -7,40 +7,27 @@ ones, to warm up, are left out of all figures.
 from __future__ import annotations
 
 import io
-import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from cuzk.api import ProveResult, Timings
+from cuzk.bench_figures import Figures, Spread
 from cuzk.engine.jobs import JobResult
 from cuzk.engine.recorder import Recorder
-from cuzk.engine.status import EngineStatus
 from cuzk.errors import CuzkError
 from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.files import replace_atomically
 from cuzk.sector.pieces import SideInputs
 from cuzk.sector_engine import Engine
 from cuzk.sources import InputSource
-from cuzk.timeline.analyze import analyze
-from cuzk.timeline.facts import device_facts
-from cuzk.timeline.line import MARK, parse_line
-from cuzk.timeline.read import parse_log
+from cuzk.timeline.line import parse_line
 from cuzk.timeline.record import Timeline
-from cuzk.timeline.spans import Kind, Span
 
 _WARM_UP = "warm-up"
-#: Spans of a partition's way, in its order, as the table of stages names them.
-STAGES = {
-    Kind.SYNTHESIS: "preparation",
-    Kind.QUEUE: "waiting for a device",
-    Kind.WAIT: "waiting for its lock",
-    Kind.LOCK: "on the device",
-    Kind.CALL: "both, and the host's part",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,47 +42,21 @@ class BenchedJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Of some figures."""
-
-    total: float
-    mean: float
-    median: float
-    p95: float
-    least: float
-    most: float
-
-    @classmethod
-    def of(cls, figures: Sequence[float]) -> Spread:
-        """Of at least one."""
-        in_order = sorted(figures)
-        return cls(
-            total=sum(in_order),
-            mean=statistics.fmean(in_order),
-            median=statistics.median(in_order),
-            p95=in_order[-(-95 * len(in_order) // 100) - 1],
-            least=in_order[0],
-            most=in_order[-1],
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobsBench:
     """What was measured.
 
-    total_s  from the first submission to the last result
-    stages   milliseconds of each stage of a partition: the sums may exceed the total
-    devices  figures of each GPU from the timeline, by name
-    memory   the most that was reserved, by budget
+    total_s     from the first submission to the last result
+    partitions  of each job
+    memory      the most that was reserved, by budget
     """
 
     count: int
     concurrency: int
     settings: dict[str, Any]
     jobs: tuple[BenchedJob, ...]
+    partitions: int
     total_s: float
-    stages: dict[str, Spread]
-    devices: dict[str, dict[str, Any]]
+    figures: Figures
     memory: dict[str, int]
     last: ProveResult | None
     worst_exit_code: int
@@ -108,6 +69,19 @@ class JobsBench:
     def wall_ms(self) -> Spread | None:
         """Of completed jobs."""
         return Spread.of([job.wall_ms for job in self.completed]) if self.completed else None
+
+    @property
+    def proof_s(self) -> float | None:
+        """Seconds a proof, of the total."""
+        return self.total_s / len(self.completed) if self.completed else None
+
+    @property
+    def kernels_s(self) -> float | None:
+        """Seconds a proof if devices did nothing but compute its partitions; None without their clocks."""
+        a_partition = self.figures.partition_ms
+        if a_partition is None:
+            return None
+        return self.partitions * a_partition / 1000 / len(self.figures.kernels)
 
     def facts(self) -> dict[str, Any]:
         """All of it as JSON has it."""
@@ -122,8 +96,11 @@ class JobsBench:
             "proofs_per_minute": completed / self.total_s * 60,
             "wall_ms": None if wall is None else asdict(wall),
             "jobs": [asdict(job) for job in self.jobs],
-            "stages_ms": {name: asdict(spread) for name, spread in self.stages.items()},
-            "devices": self.devices,
+            "proof_s": self.proof_s,
+            "kernels_s": self.kernels_s,
+            "stages_ms": {name: asdict(spread) for name, spread in self.figures.stages.items()},
+            "devices": dict(self.figures.devices),
+            "kernels": {name: asdict(kernels) for name, kernels in self.figures.kernels.items()},
             "peak_bytes": self.memory,
             "proof": None if self.last is None else self.last.proof.hex(),
         }
@@ -167,15 +144,16 @@ def bench_jobs(
     lines = list(_measured(log))
     if timeline is not None:
         replace_atomically(timeline, "".join(lines).encode())
-    stages, devices = _figures(lines, status)
     return JobsBench(
         count=count,
         concurrency=concurrency,
         settings=asdict(engine.settings),
         jobs=tuple(job for job, _ in outcomes),
+        partitions=max(
+            (len(done.partitions) for _, done in outcomes if isinstance(done, JobResult)), default=0
+        ),
         total_s=total_s,
-        stages=stages,
-        devices=devices,
+        figures=Figures.of(lines, {device.ordinal: device.name for device in status.devices}),
         memory={
             memory.name: memory.peak
             for memory in (*status.memory, *(device.memory for device in status.devices))
@@ -248,22 +226,3 @@ def _measured(log: io.BytesIO) -> Iterator[str]:
         assert event is not None, line
         if not event.job.startswith(_WARM_UP):
             yield line
-
-
-def _figures(lines: list[str], status: EngineStatus) -> tuple[dict[str, Spread], dict[str, dict[str, Any]]]:
-    """Of stages and of devices; empty where nothing came so far."""
-    if not any(line.startswith(MARK) for line in lines):
-        return {}, {}
-    report = analyze(parse_log(iter(lines), name="this run"))
-    spans: dict[Kind, list[Span]] = {kind: [] for kind in Kind}
-    for run in report.runs:
-        for kind, ended in run.work.ended.items():
-            spans[kind] += [span for span in ended if not span.failed]
-    stages = {
-        name: Spread.of([span.took_ms for span in spans[kind]])
-        for kind, name in STAGES.items()
-        if spans[kind]
-    }
-    names = {device.ordinal: device.name for device in status.devices}
-    devices = {names[one.device]: device_facts([one]) for run in report.runs for one in run.devices}
-    return stages, devices

@@ -10,7 +10,8 @@ from cuzk import view
 from cuzk.units import format_size
 
 if TYPE_CHECKING:
-    from cuzk.bench_jobs import BenchedJob, JobsBench, Spread
+    from cuzk.bench_figures import Spread
+    from cuzk.bench_jobs import BenchedJob, JobsBench
 
 
 def show_single(result: JobsBench) -> None:
@@ -35,7 +36,7 @@ def show_multi(result: JobsBench, kind: str) -> None:
     click.echo(f"total time:    {result.total_s:.1f}s")
     click.echo(f"completed:     {len(completed)}\nfailed:        {len(result.jobs) - len(completed)}")
     if wall is not None:
-        from cuzk.bench_jobs import Spread
+        from cuzk.bench_figures import Spread
 
         click.echo(f"wall time:     {_average(wall)}")
         click.echo(f"prove time:    {_average(Spread.of([job.timings['gpu_ms'] for job in completed]))}")
@@ -62,23 +63,49 @@ def _s(milliseconds: float) -> str:
 
 def _show_ours(result: JobsBench) -> None:
     """Stages of partitions, devices, memory."""
-    if result.stages:
+    figures = result.figures
+    if figures.stages:
         click.secho(
             "\nstages of a partition, in ms; sums over partitions may exceed the total time", bold=True
         )
         rows = [
             (name, *(round(getattr(spread, figure)) for figure in ("median", "p95", "most", "total")))
-            for name, spread in result.stages.items()
+            for name, spread in figures.stages.items()
         ]
         view.show_table(("stage", "median", "p95", "most", "sum"), rows)
-    if result.devices:
+    if figures.devices:
         click.secho("devices, from the first partition to the last", bold=True)
         view.show_table(
             ("device", "busy ms", "idle ms", "efficiency", "lock held ms", "by lock", "by kernels"),
-            [_device_row(name, facts) for name, facts in result.devices.items()],
+            [_device_row(name, facts) for name, facts in figures.devices.items()],
         )
+    if figures.kernels:
+        click.secho("kernels, by the devices' clocks, after the first partition of each", bold=True)
+        view.show_table(
+            ("device", "efficiency", "a partition, ms"),
+            [
+                (name, _percent(one.efficiency_percent), round(one.partition_ms))
+                for name, one in figures.kernels.items()
+            ],
+        )
+        _show_against_kernels(result)
     for name, nbytes in result.memory.items():
         click.echo(f"most reserved of {name}: {format_size(nbytes)}")
+
+
+def _show_against_kernels(result: JobsBench) -> None:
+    """What a proof took, beside what its kernels take; of one proof that is no comparison."""
+    took, kernels = result.proof_s, result.kernels_s
+    if took is not None and kernels and result.count > 1:
+        parts = f"{result.partitions} partitions on {len(result.figures.kernels)} devices"
+        click.echo(
+            f"a proof takes {took:.2f} s, the kernels of its {parts} {kernels:.2f} s:"
+            f" {100 * (took / kernels - 1):+.1f} %"
+        )
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1f} %"
 
 
 def _device_row(name: str, facts: dict[str, object]) -> tuple[object, ...]:
@@ -86,5 +113,5 @@ def _device_row(name: str, facts: dict[str, object]) -> tuple[object, ...]:
     assert isinstance(busy, int) and isinstance(idle, int)
     by_lock = None if held is None or not busy + idle else 100 * int(str(held)) / (busy + idle)
     shares = (facts["efficiency_percent"], by_lock, facts["kernel_efficiency_percent"])
-    whole, lock, kernels = ("-" if share is None else f"{float(str(share)):.1f} %" for share in shares)
+    whole, lock, kernels = (_percent(None if share is None else float(str(share))) for share in shares)
     return name, busy, idle, whole, "-" if held is None else held, lock, kernels

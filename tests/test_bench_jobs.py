@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cuzk import cli
-from cuzk.bench_jobs import Spread, bench_jobs
+from cuzk.bench_figures import Figures, Spread
+from cuzk.bench_jobs import bench_jobs
 from cuzk.cli_engine import EngineFlags
 from cuzk.config import Config
 from cuzk.engine.pipeline import DevicePlace, Pipeline
@@ -103,8 +105,59 @@ def test_jobs_that_fail_are_figures_and_decide_the_exit_code() -> None:
 def test_a_source_that_is_refused_fails_its_jobs_and_leaves_no_stages() -> None:
     result = bench("bad", count=2)
     assert [(job.status, job.error) for job in result.jobs] == 2 * [("FAILED", "bad: this is no sector")]
-    assert (result.stages, result.devices, result.wall_ms, result.last) == ({}, {}, None, None)
+    assert (result.figures, result.wall_ms, result.last) == (
+        Figures(stages={}, devices={}, kernels={}),
+        None,
+        None,
+    )
     assert result.worst_exit_code == 1
+
+
+def kernel_lines(*kernels: tuple[int, int, int]) -> list[str]:
+    """Calls whose kernels ran on a device between two moments."""
+    lines = []
+    for k, (device, begin, end) in enumerate(kernels):
+        detail = f"worker={2 * device},partition={k},device={device}"
+        lines += [
+            f"TIMELINE,{begin},GPU_START,j,{detail}\n", f"TIMELINE,{begin},KERNEL_START,j,{detail}\n",
+            f"TIMELINE,{end},KERNEL_END,j,{detail}\n", f"TIMELINE,{end},GPU_END,j,{detail}\n",
+        ]  # fmt: skip
+    return lines
+
+
+def test_kernels_count_after_the_first_partition_of_their_device() -> None:
+    lines = kernel_lines((0, 0, 1000), (0, 5000, 6000), (0, 6000, 7100), (1, 9000, 9500), (1, 9500, 10000))
+    figures = Figures.of(lines, {0: "cuda:0", 1: "cuda:1"})
+    one, two = figures.kernels["cuda:0"], figures.kernels["cuda:1"]
+    assert (one.efficiency_percent, one.partition_ms) == (34.4, 1000)  # 2100 of 6100 ms
+    assert (two.efficiency_percent, two.partition_ms) == (100.0, 500)
+    # In 1000 ms the first proves one partition and the second two: 3 in 1000, or 1.5 a device.
+    assert figures.partition_ms == pytest.approx(1000 / 1.5)
+
+
+def test_one_partition_has_no_efficiency_and_a_device_without_a_clock_no_figures() -> None:
+    assert Figures.of(kernel_lines((0, 0, 10)), {0: "cuda:0"}).kernels["cuda:0"].efficiency_percent is None
+    figures = bench().figures
+    assert figures.kernels == {} and figures.partition_ms is None
+
+
+def test_a_proof_is_held_against_the_kernels_of_its_partitions(engines: dict[str, Any]) -> None:
+    def kernels(turn: Any) -> None:
+        with turn.on_device():
+            time.sleep(0.02)
+            turn.computed(20.0)
+
+    engines["fates"] = [kernels] * 100
+    arguments = ("multi", "-t", "porep", "--c1", "c1.json", "-c", "4", "-j", "2")
+    shown = run(*arguments).stdout
+    assert re.search(r"cuda:0 +\d+\.\d % +2\d\n", shown), shown
+    assert re.search(
+        r"a proof takes 0\.\d\d s, the kernels of its 3 partitions on 1 devices 0\.0\d s: \+\d+\.\d %", shown
+    )
+    engines["fates"] = [kernels] * 100
+    facts = json.loads(run(*arguments, "--json").stdout)
+    assert 0.06 <= facts["kernels_s"] <= facts["proof_s"]
+    assert facts["kernels"]["cuda:0"]["efficiency_percent"] > 50
 
 
 def test_the_timeline_has_the_measured_jobs_only(tmp_path: Path) -> None:

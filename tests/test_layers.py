@@ -18,6 +18,7 @@ FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api"
 ROOMS = {
     "api": {
         "api",
+        "bench_figures",
         "bench_jobs",
         "benchmark",
         "explain",
