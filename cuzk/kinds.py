@@ -20,8 +20,7 @@ from cuzk.sector.porep_shape import PorepShape, porep_shapes
 from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import post_shapes
 from cuzk.sector.update import read_update
-from cuzk.sector.update_shape import update_shapes
-from cuzk.sector.update_synthesis import synthesize_update
+from cuzk.sector.update_shape import UpdateShape, update_shapes
 
 if TYPE_CHECKING:
     from cuzk.circuit.builder import Circuit, CircuitBuilder
@@ -71,6 +70,12 @@ class Kind:
         )
 
 
+def _synthetic_update(shape: UpdateShape, /, *, seed: int, device: CpuDevice, progress: Progress) -> Pieces:
+    from cuzk.sector.update_synthesis import synthesize_update  # loads the compiler
+
+    return synthesize_update(shape, seed=seed, device=device, progress=progress)
+
+
 _POST = InPieces(read=read_post, make=synthesize_post)
 
 KINDS: tuple[Kind, ...] = (
@@ -85,7 +90,7 @@ KINDS: tuple[Kind, ...] = (
         names=("snap", "snap-deals", "update", "snap-update"),
         priority=Priority.NORMAL,
         shapes=update_shapes,
-        in_pieces=InPieces(read=read_update, make=synthesize_update),
+        in_pieces=InPieces(read=read_update, make=_synthetic_update),
     ),
     Kind(
         name=WINDOW,
