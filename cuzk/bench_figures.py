@@ -111,7 +111,7 @@ class Figures:
 
     @property
     def partition_ms(self) -> float | None:
-        """What a partition's kernels take at the mean speed of the devices; None where no device has a clock."""
+        """What a partition's kernels take at the devices' mean speed; None where none has a clock."""
         if not self.kernels:
             return None
         return statistics.harmonic_mean([one.partition_ms for one in self.kernels.values()])

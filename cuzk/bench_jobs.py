@@ -141,7 +141,7 @@ def bench_jobs(
                 done(k, count)
         total_s = time.perf_counter() - begin
         status = engine.status()
-    lines = list(_measured(log))
+    lines, ended = list(_measured(log)), [one for _, one in outcomes if isinstance(one, JobResult)]
     if timeline is not None:
         replace_atomically(timeline, "".join(lines).encode())
     return JobsBench(
@@ -149,9 +149,7 @@ def bench_jobs(
         concurrency=concurrency,
         settings=asdict(engine.settings),
         jobs=tuple(job for job, _ in outcomes),
-        partitions=max(
-            (len(done.partitions) for _, done in outcomes if isinstance(done, JobResult)), default=0
-        ),
+        partitions=max((len(one.partitions) for one in ended), default=0),
         total_s=total_s,
         figures=Figures.of(lines, {device.ordinal: device.name for device in status.devices}),
         memory={
