@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from random import Random
 from typing import Any
@@ -18,7 +19,7 @@ from cuzk.circuit.merkle_path import merkle_path, sha256_node
 from cuzk.circuit.numbers import free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
-from cuzk.circuit.witness import Assignment, FreeValues, assign
+from cuzk.circuit.witness import Assignment, FreeValues, assign, free_places
 from cuzk.errors import ResourceError
 from cuzk.groth16.query import selections
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
@@ -26,12 +27,14 @@ from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
-from cuzk.kinds import circuit_of, free_values
+from cuzk.kinds import built_circuit, circuit_of, free_values
 from cuzk.sector.c1 import read_c1
+from cuzk.sector.update import read_update
 from tests.circuit.plain import free
 from tests.groth16.played_circuit import EFFECTS
 from tests.kernels.fake_cuda import FakeDriver, card
 from tests.sector.documents import POREP
+from tests.sector.updates import update_pieces
 from tests.toy_circuit import toy_circuit, toy_values
 
 HOST = CpuDevice(threads=2)
@@ -60,6 +63,14 @@ def sector() -> tuple[Circuit, FreeValues]:
     return circuit_of(c1.shape), free_values(c1, 0)
 
 
+def update() -> tuple[Circuit, FreeValues]:
+    """One challenge of a sector update: none of its free values is a bit."""
+    pieces = read_update(update_pieces("snap-2k"))
+    shape, whole = replace(pieces.shape, challenges=1), free_values(pieces, 0)
+    circuit = built_circuit(shape)
+    return circuit, replace(whole, numbers=whole.numbers[: len(free_places(circuit)[0])])
+
+
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     driver = FakeDriver(card(memory_bytes=2 << 30))
@@ -75,7 +86,7 @@ def device(driver: FakeDriver) -> Iterator[CudaDevice]:
     assert driver.held == {}
 
 
-@pytest.mark.parametrize("made", [toy, paths, sector])
+@pytest.mark.parametrize("made", [toy, paths, sector, update])
 def test_variables_rows_and_scalars_are_those_of_the_cpu(made: Any, device: CudaDevice) -> None:
     circuit, values = made()
     expected = assign(HOST, circuit, values)
