@@ -57,7 +57,7 @@ __all__ = [
     "FQ", "FQ2", "FQ2_8", "FQ2_GPU", "FQ8", "FQ_GPU", "FR", "FR8", "FR_GPU", "any_lane", "broadcast",
     "canonical", "carried", "define", "first_lane", "fq2", "from_mont", "from_words", "gather",
     "is_below_p", "is_field", "is_zero", "lanes_of", "load", "load_at", "mask_bits", "negate_where",
-    "one", "prefetch", "r_cubed", "rotate_lanes", "select", "sign_mask", "spill", "sqr", "store",
+    "one", "prefetch", "r_cubed", "reduced", "rotate_lanes", "select", "sign_mask", "spill", "sqr", "store",
     "store_at", "to_mont", "to_words", "unspill", "words_of", "zero",
 ]  # fmt: skip
 
@@ -107,6 +107,12 @@ class _Emitted:
 
     def canonical(self) -> _Emitted:
         return self._new(self.type.canonical(), self._lowering.canonical(self.builder, self.type, self.ir))
+
+    def reduced(self) -> _Emitted:
+        if self._form.row_high == 1:
+            return self.canonical()
+        value = self._lowering.reduced(self.builder, self.type, self.ir)
+        return self._new(self.type.reduced(), value)
 
     def is_zero(self) -> _EmittedMask:
         value = self._lowering.is_zero(self.builder, self._form, self.canonical().ir)
@@ -235,6 +241,11 @@ def canonical(x: Any) -> Any:
     raise NotImplementedError("called from compiled code only")
 
 
+def reduced(x: Any) -> Any:
+    """The same value in the range that rows have: cheaper than `canonical` where rows hold 52-bit limbs."""
+    raise NotImplementedError("called from compiled code only")
+
+
 def is_zero(x: Any) -> Any:
     """Mask of the lanes whose value is 0."""
     raise NotImplementedError("called from compiled code only")
@@ -288,6 +299,7 @@ def from_mont(form: Any, x: Any) -> Any:
 define(sqr, FieldValue)(lambda x: x.sqr())
 define(carried, FieldValue)(lambda x: x.carried())
 define(canonical, FieldValue)(lambda x: x.canonical())
+define(reduced, FieldValue)(lambda x: x.reduced())
 define(is_zero, FieldValue)(lambda x: x.is_zero())
 define(is_below_p, FieldValue)(lambda x: x.is_below_p())
 define(select, Mask, FieldValue, FieldValue)(lambda mask, a, b: a.or_else(mask, b))

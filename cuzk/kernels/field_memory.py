@@ -16,7 +16,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from cuzk.kernels.codegen.llvm import I64
-from cuzk.kernels.field_type import Element, Fq2, Mask, value_of_form
+from cuzk.kernels.field_type import Element, Fq2, Mask, value_of_form, value_of_rows
 
 I32 = ir.IntType(32)
 _CACHE_LINE_WORDS = 8
@@ -25,8 +25,8 @@ _SPILLED_HIGH = 8  # in multiples of p: covers products in Fq2
 
 @intrinsic
 def load_at(typingctx: Any, form: Any, array: Any, row: Any, column: Any) -> Any:
-    """The elements at `column` of rows `row`, `row` + 1, ...: canonical in memory, canonical in the type."""
-    result = value_of_form(form.form)
+    """The elements at `column` of rows `row`, `row` + 1, ..., in the range that rows have."""
+    result = value_of_rows(form.form)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         first, column_index = _index(context, builder, sig, args, 2), _index(context, builder, sig, args, 3)
@@ -39,7 +39,7 @@ def load_at(typingctx: Any, form: Any, array: Any, row: Any, column: Any) -> Any
 @intrinsic
 def load(typingctx: Any, form: Any, array: Any, row: Any) -> Any:
     """The elements of rows `row`, `row` + 1, ... at column 0."""
-    result = value_of_form(form.form)
+    result = value_of_rows(form.form)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         rows = _neighbours(builder, form.form, _index(context, builder, sig, args, 2))
@@ -51,7 +51,7 @@ def load(typingctx: Any, form: Any, array: Any, row: Any) -> Any:
 @intrinsic
 def load_apart(typingctx: Any, form: Any, array: Any, row: Any, step: Any) -> Any:
     """The elements of rows row, row + step, row + 2*step, ... at column 0."""
-    result = value_of_form(form.form)
+    result = value_of_rows(form.form)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         first, distance = _index(context, builder, sig, args, 2), _index(context, builder, sig, args, 3)
@@ -65,7 +65,7 @@ def load_apart(typingctx: Any, form: Any, array: Any, row: Any, step: Any) -> An
 @intrinsic
 def gather(typingctx: Any, form: Any, array: Any, codes: Any, i: Any, column: Any) -> Any:
     """The elements at `column` of the rows that codes[i], codes[i+1], ... name."""
-    result = value_of_form(form.form)
+    result = value_of_rows(form.form)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         first, column_index = _index(context, builder, sig, args, 3), _index(context, builder, sig, args, 4)
@@ -77,8 +77,8 @@ def gather(typingctx: Any, form: Any, array: Any, codes: Any, i: Any, column: An
 
 @intrinsic
 def store_at(typingctx: Any, form: Any, array: Any, row: Any, column: Any, x: Any) -> Any:
-    """Write a canonical value to `column` of rows `row`, `row` + 1, ..."""
-    assert x == value_of_form(form.form), x
+    """Write a canonical or `reduced` value to `column` of rows `row`, `row` + 1, ..."""
+    _require_fit(form.form, x)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         rows = _neighbours(builder, form.form, _index(context, builder, sig, args, 2))
@@ -91,8 +91,8 @@ def store_at(typingctx: Any, form: Any, array: Any, row: Any, column: Any, x: An
 
 @intrinsic
 def store(typingctx: Any, form: Any, array: Any, row: Any, x: Any) -> Any:
-    """Write a canonical value to rows `row`, `row` + 1, ... at column 0."""
-    assert x == value_of_form(form.form), x
+    """Write a canonical or `reduced` value to rows `row`, `row` + 1, ... at column 0."""
+    _require_fit(form.form, x)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         rows = _neighbours(builder, form.form, _index(context, builder, sig, args, 2))
@@ -100,6 +100,14 @@ def store(typingctx: Any, form: Any, array: Any, row: Any, x: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(form, array, row, x), lower
+
+
+def _require_fit(form: Any, x: Any) -> None:
+    """Rows take no value beyond their range."""
+    parts = _parts(x)
+    assert len(parts) == form.degree and all(
+        part.form == form.base and part.is_carried and part.high <= form.base.row_high for part in parts
+    ), x
 
 
 def _index(context: Any, builder: Any, sig: Any, args: Any, position: int) -> Any:

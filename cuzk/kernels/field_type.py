@@ -10,8 +10,10 @@ FR_GPU, FQ_GPU  1      32 bits  2^256, 384  8, 12 words of 32 bits              
 FQ2, .._8, ..GPU  of two of FQ, FQ8, FQ_GPU: c0 + c1*u with u^2 = -1, c0 before c1
 
 `Element(form, low, high)` is a value in [-low*p, high*p); with eight lanes, sums are *loose* (no carries)
-until `carried`. A type answers the same operators and methods as a value while code is emitted (`field`),
-with the result's type: so a formula is written once and serves type inference and code generation.
+until `carried`. Rows of FQ8 hold values below 2p, of all other forms canonical ones.
+
+A type answers the same operators and methods as a value while code is emitted (`field`), with the result's
+type: so a formula is written once and serves type inference and code generation.
 """
 
 from __future__ import annotations
@@ -71,6 +73,11 @@ class FieldForm:
     def word_bits(self) -> int:
         """Bits of a row's words in use: 52 where rows hold limbs of 52 bits, 64 where words are packed."""
         return self.limb_bits if self.words == self.limbs else 64
+
+    @property
+    def row_high(self) -> int:
+        """Rows hold values below this times p: what is packed is canonical, limbs as they are need not be."""
+        return 2 if self.lowering is eight_lanes and self.words == self.limbs else 1
 
     @property
     def product_limit(self) -> int:
@@ -172,6 +179,9 @@ class Element(FieldValue):
     def canonical(self) -> Element:
         return Element(self.form)
 
+    def reduced(self) -> Element:
+        return self.with_range(0, self.form.row_high)
+
     def is_zero(self) -> Mask:
         return Mask(self.form.lanes)
 
@@ -232,6 +242,9 @@ class PairFormulas:
     def canonical(self) -> Any:
         return self.pair(self.c0.canonical(), self.c1.canonical())
 
+    def reduced(self) -> Any:
+        return self.pair(self.c0.reduced(), self.c1.reduced())
+
     def is_zero(self) -> Any:
         return self.c0.is_zero() & self.c1.is_zero()
 
@@ -287,7 +300,16 @@ class Mask(FieldValue):
 
 def value_of_form(form: Any) -> FieldValue:
     """The type of a canonical value of this form."""
-    return Element(form) if form.degree == 1 else Fq2(Element(form.base), Element(form.base))
+    return _of_components(form, Element(form.base))
+
+
+def value_of_rows(form: Any) -> FieldValue:
+    """The type of what rows of this form hold."""
+    return _of_components(form, Element(form.base).reduced())
+
+
+def _of_components(form: Any, component: Element) -> FieldValue:
+    return component if form.degree == 1 else Fq2(component, component)
 
 
 @typeof_impl.register(FieldForm)

@@ -49,6 +49,34 @@ def test_the_52_bit_product_of_unreduced_values_is_right_and_below_2p(
     assert square == radix52.mul_mont_lt_2p(m, limbs_a, limbs_a, modulus)
 
 
+@pytest.mark.parametrize(("modulus", "factor"), [(FQ, 1 << 17), (FR, 5), (FR, 1)], ids=["Fq", "Fr 5", "Fr 1"])
+@given(data=st.data())
+def test_the_52_bit_product_is_below_2p_for_the_largest_operands(
+    modulus: Modulus, factor: int, data: st.DataObject
+) -> None:
+    n, m = radix52.limb_count(modulus), Radix52Ints()
+    radix = 1 << (radix52.WIDTH * n)
+    ends = [factor * modulus.p, radix // modulus.p // factor * modulus.p]
+    a, b = (end - 1 - data.draw(values_below(modulus.p, 52, n)) for end in ends)
+    got = value_of(radix52.mul_mont_lt_2p(m, *(modulus.limbs(v, n, 52) for v in (a, b)), modulus), 52)
+    assert got < 2 * modulus.p and got % modulus.p == a * b * pow(radix, -1, modulus.p) % modulus.p
+
+
+@pytest.mark.parametrize(("added", "subtracted"), [(2, 4), (4, 2), (7, 0), (0, 7), (1, 1), (6, 6), (16, 16)])
+@given(data=st.data())
+def test_a_loose_sum_is_reduced_below_2p(added: int, subtracted: int, data: st.DataObject) -> None:
+    n, m = radix52.limb_count(FQ), Radix52Ints()
+    values = [data.draw(values_below(FQ.p, 52, n)) for _ in range(added + subtracted)]
+    loose = [0] * n
+    for i, value in enumerate(values):
+        program = radix52.add_loose if i < added else radix52.sub_loose
+        loose = program(m, loose, FQ.limbs(value, n, 52))
+    got = radix52.reduce_lt_2p(m, loose, subtracted, added, FQ)
+    assert all(0 <= limb < 1 << 52 for limb in got)
+    assert value_of(got, 52) < 2 * FQ.p
+    assert value_of(got, 52) % FQ.p == (sum(values[:added]) - sum(values[added:])) % FQ.p
+
+
 @pytest.mark.parametrize("modulus", FIELDS, ids=IDS)
 @given(data=st.data())
 def test_loose_sums_carry_and_reduce_to_the_canonical_value(modulus: Modulus, data: st.DataObject) -> None:

@@ -23,6 +23,7 @@ from cuzk.kernels.field import (
     load,
     negate_where,
     one,
+    reduced,
     select,
     sqr,
     store,
@@ -74,6 +75,38 @@ def test_operators_equal_modular_arithmetic_on_edge_and_random_values(form: Any)
     ]
     for got, want in zip(out, expected, strict=True):
         assert to_ints(form, got) == want
+
+
+@jit
+def _reduced_and_read_again(form, lanes, a, b, rows, out):  # type: ignore[no-untyped-def]
+    for i in range(0, len(a), lanes):
+        x, y = load(form, a, i), load(form, b, i)
+        store(form, rows, i, reduced(sqr(x - y) - x - y))
+        store(form, out, i, canonical(load(form, rows, i)))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_reduced_values_stay_in_the_range_of_rows_and_are_read_as_what_they_are(form: Any) -> None:
+    p = form.modulus.p
+    pairs = [(x, y) for x in edge_values(p) for y in edge_values(p)]
+    pairs += pairs[: -len(pairs) % 8]
+    a, b = (list(column) for column in zip(*pairs, strict=True))
+    rows, out = (aligned_empty(len(a), form.words) for _ in range(2))
+    _reduced_and_read_again(form, form.lanes, to_rows(form, a), to_rows(form, b), rows, out)
+    r_inverse = pow(form.radix, -1, p)
+    assert to_ints(form, out) == [((x - y) ** 2 * r_inverse - x - y) % p for x, y in pairs]
+    assert max(to_ints(form, rows)) < form.row_high * p
+
+
+@needs_ifma
+def test_rows_refuse_a_value_beyond_their_range() -> None:
+    @jit
+    def too_wide(form, a):  # type: ignore[no-untyped-def]
+        store(form, a, 0, carried(load(form, a, 0) + load(form, a, 0)))
+
+    for form in (FQ8, FR8):
+        with pytest.raises(AssertionError, match=form.name):
+            too_wide(form, to_rows(form, [1] * 8))
 
 
 @jit

@@ -51,6 +51,10 @@ class Radix52Ints:
     def select_negative(self, sign: int, if_negative: int, otherwise: int) -> int:
         return if_negative if sign < 0 else otherwise
 
+    def lookup(self, values: list[int], index: int) -> int:
+        assert 0 <= index < len(values) == 8, index
+        return self._checked(values[index])
+
 
 class Radix64Ints:
     """Whole numbers modulo 2^bits, read as signed, and unsigned 64-bit words that must not overflow."""

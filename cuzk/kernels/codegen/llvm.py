@@ -47,20 +47,24 @@ class Radix52Llvm:
         return self._b.ashr(x, self.const(count))
 
     def mad_lo52(self, acc: Any, x: Any, y: Any) -> Any:
-        return self._mad("llvm.x86.avx512.vpmadd52l.uq.512", acc, x, y)
+        return self._call("llvm.x86.avx512.vpmadd52l.uq.512", [acc, x, y])
 
     def mad_hi52(self, acc: Any, x: Any, y: Any) -> Any:
-        return self._mad("llvm.x86.avx512.vpmadd52h.uq.512", acc, x, y)
+        return self._call("llvm.x86.avx512.vpmadd52h.uq.512", [acc, x, y])
 
-    def _mad(self, name: str, acc: Any, x: Any, y: Any) -> Any:
-        function_type = ir.FunctionType(VECTOR, [VECTOR] * 3)
+    def _call(self, name: str, operands: list[Any]) -> Any:
+        function_type = ir.FunctionType(VECTOR, [VECTOR] * len(operands))
         module = self._b.module
         function = module.globals.get(name) or ir.Function(module, function_type, name)
-        return self._b.call(function, [acc, x, y])
+        return self._b.call(function, operands)
 
     def select_negative(self, sign: Any, if_negative: Any, otherwise: Any) -> Any:
         negative = self._b.icmp_signed("<", sign, self.const(0))
         return self._b.select(negative, if_negative, otherwise)
+
+    def lookup(self, values: list[int], index: Any) -> Any:
+        """values[index], lane by lane; there are eight values."""
+        return self._call("llvm.x86.avx512.permvar.di.512", [ir.Constant(VECTOR, values), index])
 
 
 class Radix64Llvm:

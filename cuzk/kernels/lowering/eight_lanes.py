@@ -105,6 +105,15 @@ def canonical(builder: Any, element: Any, value: Any) -> Any:
     return value_of(builder, form, radix52.canonical(Radix52Llvm(builder), limbs, bound, form.modulus))
 
 
+def reduced(builder: Any, element: Any, value: Any) -> Any:
+    """The value of type `element` in [0, 2p) with carried limbs."""
+    form, m = element.form, Radix52Llvm(builder)
+    if element.is_carried and element.high <= form.row_high:
+        return value
+    limbs = limbs_of(builder, form, value)
+    return value_of(builder, form, radix52.reduce_lt_2p(m, limbs, element.low, element.high, form.modulus))
+
+
 def is_zero(builder: Any, form: Any, value: Any) -> Any:
     any_bit, *rest = limbs_of(builder, form, value)
     for limb in rest:
