@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 
 from cuzk.engine.jobs import Job, Priority, Status
 from cuzk.errors import EngineError
-from cuzk.server.kinds import Kind
-from cuzk.server.outcome import NO_TIME, Outcome
+from cuzk.server.kinds import KINDS, Kind
+from cuzk.server.outcome import NO_TIME, HandedBack, Outcome
 from cuzk.server.payload import Payload
 from cuzk.server.seam import ProofRequest
 
@@ -26,10 +26,6 @@ _ID_DIGITS = 16
 _DISTINCTION_DIGITS = 8
 
 Identity = tuple[int, str, str]
-
-
-class HandedBack(EngineError):
-    """The daemon ended before the job did."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +64,9 @@ class Entry:
 class Book:
     """All jobs under way, and the last that ended, up to so many and so old.
 
-    on_accepted, on_ended, on_urgent  hear of a job that is new, that has ended, that is wanted sooner
+    kept, kept_s  how many results are kept, and for how many seconds
+    on_accepted, on_ended, on_urgent  hear of a job that is new, that has ended (its payload is there for the
+                                      last time), that is wanted sooner
     completed, failed, cancelled      how many jobs ended so, ever, by kind
     rejected                          requests whose input was at fault, ever
     """
@@ -80,7 +78,7 @@ class Book:
         kept_s: float = 3600.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._kept_most, self._kept_s, self._clock = kept, kept_s, clock
+        self.kept, self.kept_s, self._clock = kept, kept_s, clock
         self._entries: dict[Identity, Entry] = {}  # under way
         self._ended: OrderedDict[Identity, Entry] = OrderedDict()  # the oldest first
         self._ids: dict[str, Entry] = {}
@@ -116,27 +114,32 @@ class Book:
                 known.priority = request.priority
                 _tell(self.on_urgent, known)
             return known
-        return self.begin(request, payload, self._new_id(identity), self.now())
+        entry = self.entry(self._new_id(identity), identity, request.priority, payload, self.now())
+        entry.source = request
+        self.begin(entry)
+        return entry
 
-    def begin(self, request: ProofRequest, payload: Payload, job_id: str, accepted_at: float) -> Entry:
-        """A job that was not there."""
-        identity = (request.kind.number, request.request_id, request.digest)
-        assert identity not in self._entries, identity
+    def entry(
+        self, job_id: str, identity: Identity, priority: Priority, payload: Payload, accepted_at: float
+    ) -> Entry:
+        """A job that is in no book yet, younger than all that are."""
         self._sequence += 1
-        entry = Entry(
+        return Entry(
             id=job_id,
             identity=identity,
-            kind=request.kind,
-            priority=request.priority,
+            kind=KINDS[identity[0]],
+            priority=priority,
             sequence=self._sequence,
             payload=payload,
             accepted_at=accepted_at,
-            source=request,
         )
-        self._drop(self._ended.pop(identity, None))
-        self._entries[identity] = self._ids[job_id] = entry
+
+    def begin(self, entry: Entry) -> None:
+        """A job that waits from now on."""
+        assert entry.identity not in self._entries, entry.identity
+        self._drop(self._ended.pop(entry.identity, None))
+        self._entries[entry.identity] = self._ids[entry.id] = entry
         _tell(self.on_accepted, entry)
-        return entry
 
     def find(self, job_id: str) -> Entry | None:
         self._forget()
@@ -186,26 +189,27 @@ class Book:
             return
         del self._entries[entry.identity]
         entry.outcome, entry.source = replace(outcome, ended_at=self.now()), None
-        by_kind = {Status.COMPLETED: self.completed, Status.CANCELLED: self.cancelled}
-        by_kind.get(outcome.status, self.failed)[entry.kind.name] += 1
+        if not outcome.is_handed_back:
+            by_kind = {Status.COMPLETED: self.completed, Status.CANCELLED: self.cancelled}
+            by_kind.get(outcome.status, self.failed)[entry.kind.name] += 1
         self.keep(entry)
-        entry.ended.set()
         _tell(self.on_ended, entry)
-        entry.payload.discard()
         entry.payload, entry.job = Payload(), None
 
     def keep(self, entry: Entry) -> None:
         """Remember a job that has ended, and forget what is too much or too old."""
+        assert entry.outcome is not None, entry.id
+        entry.ended.set()
         self._drop(self._ended.pop(entry.identity, None))
         self._ended[entry.identity] = self._ids[entry.id] = entry
         self._forget()
 
     def _forget(self) -> None:
-        oldest = self.now() - self._kept_s
+        oldest = self.now() - self.kept_s
         while self._ended:
             entry = next(iter(self._ended.values()))
             assert entry.outcome is not None
-            if len(self._ended) <= self._kept_most and entry.outcome.ended_at >= oldest:
+            if len(self._ended) <= self.kept and entry.outcome.ended_at >= oldest:
                 return
             self._drop(self._ended.pop(entry.identity))
 

@@ -1,8 +1,8 @@
 """The daemon from its start to its end: it listens, tells when a proof could start, and drains on a signal.
 
-start    addresses bound, journal read; calls are taken and queue
-ready    devices are there, and the parameters that were asked for are loaded: health says SERVING
-drain    SIGTERM, SIGINT: health says NOT_SERVING, new requests are refused, jobs end or are handed back
+start    journal read, addresses bound: calls are taken, jobs wait
+ready    devices are there, and parameters that were asked for, or were open before: health says SERVING
+drain    SIGTERM, SIGINT: health says NOT_SERVING, requests are refused, jobs end or are handed back
 end      exit 0; a second signal ends the process at once
 """
 
@@ -14,40 +14,47 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
-from grpc_reflection.v1alpha import reflection
 
-from cuzk.errors import ResourceError
-from cuzk.server.access import Access, RequireToken
-from cuzk.server.address import Address, numeric, owned_socket, permit, private
+from cuzk.server.access import Access
+from cuzk.server.address import Address
 from cuzk.server.book import Book
+from cuzk.server.chronicle import Chronicle
 from cuzk.server.feeder import Feeder
+from cuzk.server.journal import Journal, open_journal
+from cuzk.server.kinds import circuit_id
+from cuzk.server.listening import bind, new_server
 from cuzk.server.log import Log
-from cuzk.server.payload import Payload
 from cuzk.server.readers import Read, Readers
+from cuzk.server.recovery import let_go, take_up, write_down
 from cuzk.server.seam import Prover
-from cuzk.server.service import MESSAGE_BYTES, SERVICE, Service
+from cuzk.server.service import SERVICE, Service
+from cuzk.server.store import Store
 
 _LOG = Log("cuzk_daemon")
-_SERVING = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+_STATES = health_pb2.HealthCheckResponse
 _ENDED_BY_SIGNAL = 128  # plus the signal's number: what a shell reports for it
-_CLOSING_S = 5.0  # for answers to reach their clients
+_CLOSING_S = 5.0  # for answers to reach their clients, and for threads to end
+_RETRY_S = 30.0  # after parameters could not be loaded
+_EVENTS_KEPT = 10_000
+_GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonSettings:
     """What a daemon is told.
 
-    socket_mode, socket_group  of a unix socket
-    preload                    circuits that are loaded before it is ready
-    drain_s                    after a signal, jobs may take so long to end
-    results_kept, results_s    how many results are kept, and how long
-    readers                    processes that read requests
+    socket_mode, socket_group    of a unix socket
+    preload                      circuits that are loaded before it is ready
+    journal                      folder of accepted jobs; None: they end with the process
+    journal_bytes, memory_bytes  that requests which wait may take, on the disk and off it
+    drain_s                      after a signal, jobs may take so long to end
+    results_kept, results_s      how many results are kept, and how long
+    readers                      processes that read requests; 0: threads
     """
 
     listen: Address
@@ -56,6 +63,9 @@ class DaemonSettings:
     socket_group: str | None = None
     access: Access = field(default_factory=Access)
     preload: Sequence[str] = ()
+    journal: Path | None = None
+    journal_bytes: int = 32 * _GIB
+    memory_bytes: int = 4 * _GIB
     drain_s: float = 300.0
     results_kept: int = 1000
     results_s: float = 3600.0
@@ -90,38 +100,41 @@ class Daemon:
         self.book = Book(kept=settings.results_kept, kept_s=settings.results_s)
         self.is_ready = self.is_draining = False
         self.bound: list[str] = []
+        self._journal: Journal | None = None
         self._signals: asyncio.Queue[int] = asyncio.Queue()
+        self._turned = asyncio.Event()
 
-    async def run(self) -> None:
-        """Serve until a signal comes. Raises UsageError, ResourceError when it cannot start."""
+    async def run(self) -> bool:
+        """Serve until a signal comes. False if something is still at work at the end.
+
+        Raises UsageError, ResourceError when it cannot start.
+        """
         async with AsyncExitStack() as stack:
-            readers = Readers(self._read, processes=self.settings.readers)
-            stack.callback(readers.close)
-            self.feeder = Feeder(self.book, self.prover, readers)
-            stack.callback(self.feeder.close)
-            self.service = Service(
-                book=self.book,
-                feeder=self.feeder,
-                readers=readers,
-                prover=self.prover,
-                store=self._store,
-                metrics=lambda: self._metrics(self),
-            )
+            self._open(stack)
             self._health = HealthServicer()
-            await self._report(_NOT_SERVING)
-            server = self._server()
+            await self._report(False)
+            server = new_server(self.service, self._health, self.settings.access)
             sockets = stack.enter_context(ExitStack())
-            self._bind(server, sockets)
+            settings = self.settings
+            self.bound = bind(
+                server,
+                settings.listen,
+                settings.access,
+                sockets,
+                mode=settings.socket_mode,
+                group=settings.socket_group,
+            )
+            self._take_up()
             for companion in self._companions:
                 await companion.start(self)
                 stack.push_async_callback(companion.stop)
-            self._hear_signals()
+            self._hear(stack)
             await server.start()
             stack.push_async_callback(server.stop, _CLOSING_S)
-            loading = asyncio.create_task(self._become_ready())
+            readiness = asyncio.create_task(self._watch_readiness())
             number = await self._signals.get()
-            loading.cancel()
-            await self._drain(number)
+            readiness.cancel()
+            return await self._drain(number)
 
     def end(self, number: int = signal.SIGTERM) -> None:
         """As if that signal had come."""
@@ -133,97 +146,122 @@ class Daemon:
 
     # ---- start ----
 
-    def _server(self) -> Any:
-        token = self.settings.access.token()
-        server = grpc.aio.server(
-            interceptors=[] if token is None else [RequireToken(token)],
-            options=[
-                ("grpc.max_receive_message_length", MESSAGE_BYTES),
-                ("grpc.max_send_message_length", MESSAGE_BYTES),
-                ("grpc.so_reuseport", 0),  # else a second daemon would share the port in silence
-            ],
+    def _open(self, stack: AsyncExitStack) -> None:
+        """Everything between the calls and the engine; whatever is opened is on the stack."""
+        settings = self.settings
+        self.store = Store(
+            settings.journal, disk_bytes=settings.journal_bytes, memory_bytes=settings.memory_bytes
         )
-        server.add_generic_rpc_handlers((self.service.handlers(),))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
-        return server
+        stack.callback(self.store.close)
+        if settings.journal is not None:
+            self._journal = stack.enter_context(open_journal(settings.journal))
+        readers = Readers(self._read, processes=settings.readers)
+        stack.callback(readers.close)
+        self.feeder = Feeder(self.book, self.prover, readers)
+        stack.callback(self.feeder.close)
+        let_go(self.book, self.store)
+        self.service = Service(
+            book=self.book,
+            feeder=self.feeder,
+            readers=readers,
+            prover=self.prover,
+            store=self.store,
+            is_durable=_never if self._journal is None else self._journal.has,
+            metrics=lambda: self._metrics(self),
+        )
 
-    def _bind(self, server: Any, sockets: ExitStack) -> None:
-        settings, address = self.settings, self.settings.listen
-        credentials = settings.access.credentials()
+    def _take_up(self) -> None:
+        """What the daemon before this one left."""
+        self._remembered: list[str] = []
+        if self._journal is not None:
+            assert self.settings.journal is not None
+            self._remembered = self._journal.circuits()
+            take_up(self.book, self.store, self._journal, self.settings.journal)
+            write_down(self.book, self.feeder, self._journal)
 
-        def add(text: str) -> int:
-            try:
-                if credentials is None:
-                    return int(server.add_insecure_port(text))
-                return int(server.add_secure_port(text, credentials))
-            except RuntimeError as error:
-                raise ResourceError(
-                    "the address cannot be had: another process may listen there",
-                    where=text,
-                    next="stop that process, or listen elsewhere",
-                ) from error
-
-        if address.path is not None:
-            sockets.enter_context(owned_socket(address.path))
-            with private():
-                add(f"unix:{address.path}")
-            permit(address.path, settings.socket_mode, settings.socket_group)
-            self.bound = [str(address)]
-            _LOG.info("listening on unix socket", path=address.path)
-            return
-        for text in numeric(address):
-            host, _, _ = text.rpartition(":")
-            self.bound.append(f"{host}:{add(text)}")
-            _LOG.info("listening on TCP", addr=self.bound[-1])
-
-    def _hear_signals(self) -> None:
+    def _hear(self, stack: AsyncExitStack) -> None:
+        """Signals, and what the engine says of itself."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.end, number)
+            stack.callback(loop.remove_signal_handler, number)
+        events = self.prover.events(limit=_EVENTS_KEPT)
+        chronicle = Chronicle(events, lambda: loop.call_soon_threadsafe(self._turned.set))
+        chronicle.start()
+        stack.callback(chronicle.close)
 
-    async def _become_ready(self) -> None:
-        """Load what was asked for; then a proof could start, if there is a device for it."""
+    # ---- readiness ----
+
+    async def _watch_readiness(self) -> None:
+        """Load what is to be loaded; from then on see whether a device is left."""
+        for circuit in self._remembered:
+            if circuit not in self.settings.preload:
+                await self._load(circuit)
+        for circuit in self.settings.preload:
+            while not await self._load(circuit):
+                await asyncio.sleep(_RETRY_S)
+        while True:
+            self._turned.clear()
+            await self._see()
+            await self._turned.wait()
+
+    async def _load(self, circuit: str) -> bool:
+        _LOG.info("loading parameters", circuit_id=circuit)
         try:
-            for circuit in self.settings.preload:
-                await asyncio.to_thread(self.prover.preload, circuit)
-                _LOG.info("SRS loaded successfully", circuit_id=circuit)
+            await asyncio.to_thread(self.prover.preload, circuit)
         except Exception as error:
-            _LOG.error("parameters cannot be loaded, the daemon is not ready", error=error)
+            _LOG.error("parameters cannot be loaded", circuit_id=circuit, error=error)
+            return False
+        return True
+
+    async def _see(self) -> None:
+        status = self.prover.status()
+        opened = {circuit_id(setup.name) for device in status.devices for setup in device.opened}
+        if self._journal is not None:
+            self._journal.loaded(sorted(opened))
+        is_ready = any(device.set_aside is None for device in status.devices)
+        if is_ready is self.is_ready:
             return
-        if all(device.set_aside for device in self.prover.status().devices):
+        self.is_ready = is_ready
+        await self._report(is_ready)
+        if is_ready:
+            _LOG.info(f"cuzk-daemon ready, serving on {', '.join(self.bound)}")
+        else:
             _LOG.error("no device is left to prove on, the daemon is not ready")
-            return
-        self.is_ready = True
-        await self._report(_SERVING)
-        _LOG.info(f"cuzk-daemon ready, serving on {', '.join(self.bound)}")
 
-    async def _report(self, state: Any) -> None:
+    async def _report(self, is_ready: bool) -> None:
         for name in ("", SERVICE):
-            await self._health.set(name, state)
-
-    async def _store(self, data: bytes) -> Payload:
-        return Payload.in_memory(data)
+            await self._health.set(name, _STATES.SERVING if is_ready else _STATES.NOT_SERVING)
 
     # ---- end ----
 
-    async def _drain(self, number: int) -> None:
+    async def _drain(self, number: int) -> bool:
         self.is_draining, self.is_ready = True, False
         self.service.is_open = False
-        name = signal.Signals(number).name
-        _LOG.info(f"received {name}, shutting down", jobs=len(list(self.book.under_way)))
-        await self._report(_NOT_SERVING)
-        end = asyncio.get_running_loop().time() + self.settings.drain_s
-        while left := list(self.book.under_way):
-            rest_s = end - asyncio.get_running_loop().time()
-            if rest_s <= 0:
-                break
-            waits = [asyncio.ensure_future(entry.ended.wait()) for entry in left]
-            await asyncio.wait(waits, timeout=rest_s)
-            for wait in waits:
-                wait.cancel()
+        loop, left = asyncio.get_running_loop(), list(self.book.under_way)
+        _LOG.info(f"received {signal.Signals(number).name}, shutting down", jobs=len(left))
+        await self._report(False)
+        self.feeder.close()
+        for entry in left:
+            if entry.job is None:
+                self.book.hand_back(entry)
+        end = loop.time() + self.settings.drain_s
+        for entry in left:
+            if entry.outcome is None and loop.time() < end:
+                await _unless_late(entry.ended.wait(), end - loop.time())
         for entry in list(self.book.under_way):
             self.book.hand_back(entry)
-        await asyncio.to_thread(self.prover.close, drain=False, timeout_s=_CLOSING_S)
+        has_ended = await asyncio.to_thread(self.prover.close, drain=False, timeout_s=_CLOSING_S)
         _LOG.info("shut down")
+        return has_ended
+
+
+async def _unless_late(coming: Any, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(coming, timeout_s)
+    except (TimeoutError, asyncio.TimeoutError):
+        return
+
+
+async def _never(entry: object) -> bool:
+    return False

@@ -7,6 +7,7 @@ when its turn comes: a thousand jobs of 50 MB take no memory.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from cuzk.server.outcome import NO_TIME, Outcome
 from cuzk.server.readers import Readers
 from cuzk.server.seam import ProofRequest, Prover
 
-_LOG = Log("cuzk_core.scheduler")
+_LOG, _ENGINE_LOG = Log("cuzk_core.scheduler"), Log("cuzk_core.engine")
 _BUSY_S = 1.0  # without news, the engine is asked again after so long
 _MS = 1000
 
@@ -26,6 +27,7 @@ _MS = 1000
 class Feeder:
     """Listens to the book, and puts into it how jobs ended.
 
+    on_begun  hear of a job that the engine is about to get
     owns   threads in which `Prover.submit` may wait for parameters: of one kind behind those of another
     ends   with `close`; what was handed over goes on
     """
@@ -39,6 +41,7 @@ class Feeder:
         self._waiting: set[Entry] = set()
         self._is_busy = self._is_closed = False
         self.ahead = jobs_ahead(prover)
+        self.on_begun: list[Callable[[Entry], None]] = []
         book.on_accepted.append(self._accepted)
         book.on_ended.append(self._ended)
         book.on_urgent.append(self._urgent)
@@ -54,7 +57,7 @@ class Feeder:
     def waiting(self) -> int:
         """Jobs that nobody has begun."""
         begun = {job.job_id for job in self._prover.status().jobs if job.status is not Status.WAITING}
-        return sum(entry.id not in begun for entry in self._book.under_way)
+        return sum(entry.job is None or entry.job.id not in begun for entry in self._book.under_way)
 
     def position(self, entry: Entry) -> int:
         """How many jobs come before it; 0 once it is handed over."""
@@ -102,12 +105,14 @@ class Feeder:
         try:
             request = entry.source or await self._readers.read(entry.payload)
             entry.source = None
+            for listener in self.on_begun:
+                listener(entry)
             job = await self._loop.run_in_executor(self._threads, self._submit, request, entry)
         except BusyError:
             self._put_back(entry)
             return
         except Exception as error:
-            self._book.end(entry, self._outcome(entry, Status.FAILED, error=error))
+            self._end(entry, self._outcome(entry, Status.FAILED, error=error))
             return
         _LOG.info("job dequeued for proving", job_id=entry.id, proof_kind=entry.kind.name)
         if entry.outcome is not None:  # cancelled meanwhile
@@ -124,7 +129,7 @@ class Feeder:
         self._fed.discard(entry)
         if entry.outcome is None:
             self._waiting.add(entry)
-            self._is_busy = bool(self._fed)
+            self._is_busy = True
             self._loop.call_later(_BUSY_S, self._try_again)
 
     def _try_again(self) -> None:
@@ -132,8 +137,12 @@ class Feeder:
         self._pump()
 
     def _proved(self, entry: Entry, result: JobResult) -> None:
-        outcome = self._outcome(entry, result.status, result=result, error=result.error)
-        self._book.end(entry, outcome)
+        self._end(entry, self._outcome(entry, result.status, result=result, error=result.error))
+
+    def _end(self, entry: Entry, outcome: Outcome) -> None:
+        if entry.outcome is None:  # else it was cancelled, or handed back, and that was that
+            _log_end(entry, outcome)
+            self._book.end(entry, outcome)
 
     def _outcome(
         self, entry: Entry, status: Status, *, result: JobResult | None = None, error: Exception | None = None
@@ -148,6 +157,24 @@ class Feeder:
             error=error,
             timings=replace(took, total_ms=total_ms, queue_ms=queue_ms),
         )
+
+
+def _log_end(entry: Entry, outcome: Outcome) -> None:
+    """The lines that Curio's daemon writes where a proof is complete; one of ours where it is none."""
+    took, size = outcome.timings, len(outcome.proof)
+    times = {"total_ms": took.total_ms, "synth_ms": took.synth_ms, "gpu_ms": took.gpu_ms}
+    if outcome.status is not Status.COMPLETED:
+        _ENGINE_LOG.error(
+            "proof failed", job_id=entry.id, status=outcome.status.value, error=outcome.error_text
+        )
+        return
+    _ENGINE_LOG.info(
+        "Phase 7: all partitions complete, proof assembled", job_id=entry.id, proof_len=size, **times
+    )
+    _ENGINE_LOG.info("Phase 7: proof self-check PASSED", job_id=entry.id, proof_len=size)
+    _ENGINE_LOG.info(
+        "proof completed successfully (pipeline)", proof_len=size, queue_ms=took.queue_ms, **times
+    )
 
 
 def jobs_ahead(prover: Prover) -> int:

@@ -130,7 +130,8 @@ def _queues(status: EngineStatus, book: Book) -> list[pb.QueueStatus]:
     pending: Counter[str] = Counter()
     running: Counter[str] = Counter()
     for entry in book.under_way:
-        (running if entry.id in begun else pending)[entry.kind.name] += 1
+        has_begun = entry.job is not None and entry.job.id in begun
+        (running if has_begun else pending)[entry.kind.name] += 1
     return [
         pb.QueueStatus(proof_kind=name, pending=pending[name], in_progress=running[name])
         for name in sorted(pending.keys() | running.keys())

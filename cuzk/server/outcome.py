@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuzk.engine.jobs import Status, Timings
+from cuzk.errors import EngineError
 
 NO_TIME = Timings(total_ms=0, queue_ms=0, srs_ms=0, synth_ms=0, gpu_ms=0, lock_ms=0)
+
+
+class HandedBack(EngineError):
+    """The daemon ended before the job did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +27,10 @@ class Outcome:
     error: Exception | None = None
     timings: Timings = NO_TIME
     ended_at: float = 0.0
+
+    @property
+    def is_handed_back(self) -> bool:
+        return isinstance(self.error, HandedBack)
 
     @property
     def error_text(self) -> str:

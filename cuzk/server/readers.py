@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -49,13 +51,22 @@ class Readers:
         if not self._processes:
             return ThreadPoolExecutor(thread_name_prefix="cuzk read")
         context = multiprocessing.get_context("spawn")  # a fork would inherit locks of other threads
-        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_leave_signals)
+        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin)
 
 
 def _read(read: Read, payload: Payload) -> ProofRequest:
     return read(payload.data())
 
 
-def _leave_signals() -> None:
-    """Ctrl-C in a terminal reaches every process of ours; the first one decides what it means."""
+def _begin() -> None:
+    """Ctrl-C in a terminal reaches every process of ours: the first one decides what it means. When that one
+    is killed, this one must not stay."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -17,16 +17,18 @@ from typing import Any, NoReturn
 
 import grpc
 
-from cuzk.errors import CuzkError, InputError
+from cuzk.errors import BusyError, CuzkError, InputError
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.book import Book, Entry, HandedBack
+from cuzk.server.book import Book, Entry
 from cuzk.server.feeder import Feeder
 from cuzk.server.intake import as_prove_request
 from cuzk.server.log import Log
 from cuzk.server.messages import code_of, late_message, result_message, status_message, text_of
+from cuzk.server.outcome import HandedBack
 from cuzk.server.payload import Payload
 from cuzk.server.readers import Readers
 from cuzk.server.seam import Prover
+from cuzk.server.store import Store
 
 SERVICE = "cuzk.v1.ProvingEngine"
 #: Of what a call may bring or take: what Curio's client allows.
@@ -43,8 +45,8 @@ _MS = 1000
 class Service:
     """Answers calls while `is_open`; then Submit and Prove answer UNAVAILABLE.
 
-    store    where the bytes of a request are put; raises no OSError: without room they stay in memory
-    metrics  the text for GetMetrics
+    is_durable  whether a job survives the end of the process, once that is sure
+    metrics     the text for GetMetrics
     """
 
     def __init__(
@@ -54,23 +56,23 @@ class Service:
         feeder: Feeder,
         readers: Readers,
         prover: Prover,
-        store: Callable[[bytes], Awaitable[Payload]],
+        store: Store,
+        is_durable: Callable[[Entry], Awaitable[bool]],
         metrics: Callable[[], str],
     ) -> None:
         self._book, self._feeder, self._readers, self._prover = book, feeder, readers, prover
-        self._store, self._metrics = store, metrics
+        self._store, self._is_durable, self._metrics = store, is_durable, metrics
         self._receiving = asyncio.Semaphore(_RECEIVING)
         self.is_open = True
 
     # ---- proofs ----
 
     async def submit(self, stream: AsyncIterator[bytes], context: Any) -> pb.SubmitProofResponse:
-        entry, position = await self._accepted(stream, context, "SubmitProof", as_prove_request)
-        entry.is_kept = True
+        entry, position = await self._accepted(stream, context, as_prove_request, is_kept=True)
         return pb.SubmitProofResponse(job_id=entry.id, queue_position=position)
 
     async def prove(self, stream: AsyncIterator[bytes], context: Any) -> pb.ProveResponse:
-        entry, _ = await self._accepted(stream, context, "Prove", lambda raw: raw)
+        entry, _ = await self._accepted(stream, context, lambda raw: raw, is_kept=False)
         await self._book.wait(entry)
         error = None if entry.outcome is None else entry.outcome.error
         if isinstance(error, InputError | HandedBack):
@@ -100,34 +102,40 @@ class Service:
         self,
         stream: AsyncIterator[bytes],
         context: Any,
-        name: str,
         as_prove: Callable[[bytes], bytes],
+        *,
+        is_kept: bool,
     ) -> tuple[Entry, int]:
         """The job of the request, read and checked, and how many jobs were waiting before it came."""
-        payload = await self._stored(stream, context, as_prove)
+        payload, name = await self._stored(stream, context, as_prove), "SubmitProof" if is_kept else "Prove"
         try:
             request = await self._readers.read(payload)
         except CuzkError as error:
             self._book.rejected += 1
-            payload.discard()
+            self._store.discard(payload)
             _LOG.warn(f"{name} refused", error=error)
             await _abort(context, error)
         except BaseException:
-            payload.discard()
+            self._store.discard(payload)
             raise
         number = request.kind.number
         _LOG.info(name, request_id=request.request_id, proof_kind=number, input_size=payload.size)
         if request.note:
             _LOG.warn("the request is odd", request_id=request.request_id, note=request.note)
         if not self.is_open:
-            payload.discard()
+            self._store.discard(payload)
             await _abort_closing(context)
         position = self._feeder.waiting
         entry = self._book.accept(request, payload)
+        entry.is_kept |= is_kept
         if entry.payload is not payload:
-            payload.discard()
-        durable = "yes" if entry.payload.path is not None else "no"
-        await context.send_initial_metadata(((POSITION_KEY, str(position)), (DURABLE_KEY, durable)))
+            self._store.discard(payload)
+        try:
+            durable = "yes" if await self._is_durable(entry) else "no"
+            await context.send_initial_metadata(((POSITION_KEY, str(position)), (DURABLE_KEY, durable)))
+        except BaseException:  # the client went away
+            self._book.cancel_unwanted(entry)
+            raise
         return entry, position
 
     async def _stored(
@@ -142,7 +150,10 @@ class Service:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call brought no message")
             except (TimeoutError, asyncio.TimeoutError):
                 await context.abort(grpc.StatusCode.ABORTED, f"no request came within {_RECEIVE_S:.0f} s")
-            return await self._store(as_prove(raw))
+            try:
+                return await self._store.put(as_prove(raw))
+            except BusyError as error:
+                await _abort(context, error)
 
     # ---- the daemon ----
 

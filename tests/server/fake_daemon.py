@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from pathlib import Path
 
 from cuzk.errors import CuzkError
 from cuzk.server import log
@@ -25,11 +26,17 @@ def main() -> None:
     parser.add_argument("--drain-s", type=float, default=10.0)
     parser.add_argument("--readers", type=int, default=1)
     parser.add_argument("--host-mib", type=int, default=1024)
+    parser.add_argument("--journal", type=Path)
+    parser.add_argument("--journal-bytes", type=int, default=1024 * MIB)
+    parser.add_argument("--memory-bytes", type=int, default=4096 * MIB)
     given = parser.parse_args()
     log.set_up("info")
     settings = DaemonSettings(
         listen=parse_address(given.listen),
         preload=given.preload,
+        journal=given.journal,
+        journal_bytes=given.journal_bytes,
+        memory_bytes=given.memory_bytes,
         drain_s=given.drain_s,
         readers=given.readers,
     )

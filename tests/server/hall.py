@@ -59,14 +59,17 @@ def porep(name: str = "", data: bytes = b"c1", **fields: Any) -> pb.SubmitProofR
 
 @asynccontextmanager
 async def running(
-    prover: FakeProver | None = None, *, folder: Path, **settings: Any
+    prover: FakeProver | None = None, *, folder: Path, waits: bool = True, **settings: Any
 ) -> AsyncIterator[tuple[Daemon, Caller]]:
-    """A daemon on a socket in the folder, and a caller; it drains at the end, and must do so."""
+    """A daemon on a socket in the folder, and a caller; it drains at the end, and must do so.
+
+    waits  until it is ready; else only until it takes calls
+    """
     settings = {"listen": Address(path=folder / "cuzk.sock"), "readers": 0, "drain_s": SOON_S, **settings}
     daemon = Daemon(DaemonSettings(**settings), prover or FakeProver(), read_fake)
     task = asyncio.create_task(daemon.run())
     try:
-        await until(lambda: daemon.is_ready or task.done())
+        await until(lambda: daemon.is_ready or task.done() or bool(daemon.bound and not waits))
         if task.done():
             task.result()
         async with channel_to(f"unix:{folder / 'cuzk.sock'}") as channel:

@@ -1,0 +1,71 @@
+"""The gRPC server itself: its services, its limits, its addresses."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from cuzk.errors import ResourceError
+from cuzk.server.access import Access, RequireToken
+from cuzk.server.address import Address, numeric, owned_socket, permit, private
+from cuzk.server.log import Log
+from cuzk.server.service import MESSAGE_BYTES, SERVICE, Service
+
+_LOG = Log("cuzk_daemon")
+_OPTIONS = [
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MESSAGE_BYTES),
+    ("grpc.so_reuseport", 0),  # else a second daemon would share the port in silence
+]
+
+
+def new_server(service: Service, health: Any, access: Access) -> Any:
+    """With the contract, health and reflection. Raises as `Access.token`."""
+    token = access.token()
+    server = grpc.aio.server(interceptors=[] if token is None else [RequireToken(token)], options=_OPTIONS)
+    server.add_generic_rpc_handlers((service.handlers(),))
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    reflection.enable_server_reflection((SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME), server)
+    return server
+
+
+def bind(
+    server: Any, address: Address, access: Access, sockets: ExitStack, *, mode: int, group: str | None
+) -> list[str]:
+    """Where it listens, in words; what must be undone at its end is put on `sockets`.
+
+    mode, group  of a unix socket
+    Raises ResourceError when another process listens there.
+    """
+    credentials = access.credentials()
+    if address.path is not None:
+        sockets.enter_context(owned_socket(address.path))
+        with private():
+            _add(server, f"unix:{address.path}", credentials)
+        permit(address.path, mode, group)
+        _LOG.info("listening on unix socket", path=address.path)
+        return [str(address)]
+    bound = []
+    for text in numeric(address):
+        host, _, _ = text.rpartition(":")
+        bound.append(f"{host}:{_add(server, text, credentials)}")
+        _LOG.info("listening on TCP", addr=bound[-1])
+    return bound
+
+
+def _add(server: Any, address: str, credentials: Any) -> int:
+    """The port that it got."""
+    try:
+        if credentials is None:
+            return int(server.add_insecure_port(address))
+        return int(server.add_secure_port(address, credentials))
+    except RuntimeError as error:
+        raise ResourceError(
+            "the address cannot be had: another process may listen there",
+            where=address,
+            next="stop that process, or listen elsewhere",
+        ) from error

@@ -1,0 +1,214 @@
+"""What a daemon does while it starts and when it ends: addresses, readiness, the journal, jobs handed back.
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from cuzk.errors import ResourceError, UsageError
+from cuzk.server import proving_pb2 as pb
+from cuzk.server.address import Address, numeric, parse_address
+from cuzk.server.daemon import Daemon, DaemonSettings
+from tests.server.fakes import FakeProver, proof_of, read_fake
+from tests.server.hall import SOON_S, Caller, channel_to, porep, refused, running, until
+
+COMPLETED = pb.AwaitProofResponse.COMPLETED
+
+
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, SOON_S))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("unix:///run/curio/cuzk.sock", Address(path=Path("/run/curio/cuzk.sock"))),
+        ("unix:/run/cuzk.sock", Address(path=Path("/run/cuzk.sock"))),
+        ("unix:cuzk.sock", Address(path=Path.cwd() / "cuzk.sock")),
+        ("127.0.0.1:9820", Address(host="127.0.0.1", port=9820)),
+        ("[::1]:0", Address(host="::1", port=0)),
+        ("gpu-host.lan:65535", Address(host="gpu-host.lan", port=65535)),
+    ],
+)
+def test_addresses_are_understood_as_users_write_them(text: str, address: Address) -> None:
+    assert parse_address(text) == address
+    assert parse_address(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "9820", "host", "host:", "host:65536", "unix:", "unix://", "unix://rel", "http://a:1", "a b:1"],
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no address"):
+        parse_address(text)
+
+
+def test_a_name_stands_for_all_its_hosts() -> None:
+    assert "127.0.0.1:7" in numeric(Address(host="localhost", port=7))
+    with pytest.raises(ResourceError, match="host is not known"):
+        numeric(Address(host="no.such.host.invalid", port=7))
+
+
+def test_a_socket_is_for_its_group_alone_from_the_first_moment(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(folder=tmp_path / "run"):
+            mode = (tmp_path / "run" / "cuzk.sock").stat().st_mode
+            assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o660
+        assert not (tmp_path / "run" / "cuzk.sock").exists()
+
+    play(scenario())
+
+
+def test_other_permissions_can_be_asked_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(folder=tmp_path, socket_mode=0o600):
+            assert stat.S_IMODE((tmp_path / "cuzk.sock").stat().st_mode) == 0o600
+        with pytest.raises(ResourceError, match="permissions cannot be set"):
+            async with running(folder=tmp_path, socket_group="no-such-group"):
+                pass
+
+    play(scenario())
+
+
+def test_a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(folder=tmp_path) as (_, caller):
+            with pytest.raises(ResourceError, match="another process listens there"):
+                async with running(folder=tmp_path):
+                    pass
+            assert (await caller.prove(porep("a"))).result.status == COMPLETED
+
+    play(scenario())
+
+
+def test_a_second_daemon_on_the_same_port_is_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(folder=tmp_path) as (daemon, _):
+            taken = DaemonSettings(listen=parse_address("127.0.0.1:0"), readers=0)
+            first = Daemon(taken, FakeProver(), read_fake)
+            task = asyncio.create_task(first.run())
+            await until(lambda: first.is_ready)
+            again = DaemonSettings(listen=parse_address(first.bound[0]), readers=0)
+            with pytest.raises(ResourceError, match="another process may listen there"):
+                await Daemon(again, FakeProver(), read_fake).run()
+            async with channel_to(first.bound[0]) as channel:
+                assert (await Caller(channel).prove(porep("a"))).result.status == COMPLETED
+            first.end()
+            await task
+
+    play(scenario())
+
+
+def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        (tmp_path / "cuzk.sock").write_text("precious")
+        with pytest.raises(ResourceError, match="this is no socket"):
+            async with running(folder=tmp_path):
+                pass
+        assert (tmp_path / "cuzk.sock").read_text() == "precious"
+
+    play(scenario())
+
+
+async def state(caller: Caller) -> Any:
+    health = health_pb2_grpc.HealthStub(caller.channel)
+    return (await health.Check(health_pb2.HealthCheckRequest())).status
+
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+
+
+def test_it_is_ready_when_parameters_are_loaded_and_takes_calls_before(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        prover = FakeProver(opening_s=1.0)
+        waits = running(prover, folder=tmp_path, preload=["porep-2k"], waits=False)
+        async with waits as (daemon, caller):
+            assert await state(caller) != SERVING
+            assert (await caller.prove(porep("early"))).result.status == COMPLETED
+            assert not daemon.is_ready
+            await until(lambda: daemon.is_ready)
+            assert await state(caller) == SERVING
+            assert (
+                await caller.call("PreloadSRS", pb.PreloadSrsRequest(circuit_id="porep-2k"))
+            ).already_loaded
+
+    play(scenario())
+
+
+def test_without_any_device_it_is_not_ready(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        from collections import deque
+
+        from tests.engine.fakes import wrong
+
+        prover = FakeProver()
+        prover.setup.fates["cuda:0"] = deque([wrong] * 20)
+        async with running(prover, folder=tmp_path) as (daemon, caller):
+            assert await state(caller) == SERVING
+            answers = [await caller.prove(porep(str(k))) for k in range(3)]
+            assert {answer.result.status for answer in answers} == {pb.AwaitProofResponse.FAILED}
+            await until(lambda: not daemon.is_ready)
+            assert await state(caller) != SERVING
+
+    play(scenario())
+
+
+def test_jobs_that_do_not_end_in_time_are_handed_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(folder=tmp_path, drain_s=0.1) as (daemon, caller):
+            calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=900))) for k in range(9)]
+            await until(lambda: len(list(daemon.book.under_way)) == 9)
+            daemon.end()
+            for call in calls:
+                code, text = await refused(call)
+                assert code is grpc.StatusCode.UNAVAILABLE and "hands this proof back" in text
+
+    play(scenario())
+
+
+def test_parameters_that_were_open_are_opened_again_after_a_restart(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        journal = tmp_path / "journal"
+        async with running(folder=tmp_path, journal=journal) as (daemon, caller):
+            await caller.call("PreloadSRS", pb.PreloadSrsRequest(circuit_id="porep-2k"))
+            await caller.prove(porep("a"))
+        async with running(folder=tmp_path, journal=journal) as (daemon, caller):
+            [loaded] = (await caller.call("GetStatus")).loaded_srs
+            assert loaded.circuit_id == "porep-2k"
+
+    play(scenario())
+
+
+def test_two_daemons_do_not_share_a_journal(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(folder=tmp_path, journal=tmp_path / "journal"):
+            with pytest.raises(ResourceError, match="another daemon uses it"):
+                async with running(folder=tmp_path / "other", journal=tmp_path / "journal"):
+                    pass
+
+    play(scenario())
+
+
+def test_results_answer_again_after_a_restart_under_their_ids(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        submits = [porep("same name", b"%d" % k) for k in range(3)]
+        async with running(folder=tmp_path, journal=tmp_path / "journal") as (_, caller):
+            ids = [(await caller.call("SubmitProof", submit)).job_id for submit in submits]
+            for job_id in ids:
+                await caller.call("AwaitProof", pb.AwaitProofRequest(job_id=job_id))
+        async with running(folder=tmp_path, journal=tmp_path / "journal") as (daemon, caller):
+            for job_id, submit in zip(ids, submits, strict=True):
+                result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id=job_id))
+                assert (result.status, result.proof) == (COMPLETED, proof_of(submit))
+            assert (await caller.prove(submits[1])).result.job_id == ids[1]
+            assert daemon.book.completed.total() == 0  # nothing was proven again
+
+    play(scenario())
