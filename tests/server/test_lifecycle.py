@@ -108,7 +108,7 @@ def test_a_signal_lets_running_jobs_end_refuses_new_ones_and_exits_with_zero(add
     with daemon("--listen", address) as process, ThreadPoolExecutor() as threads, Client(address) as client:
         process.line(READY)
         assert health(address) == SERVING
-        submit = porep("slow", sector_number=1000)
+        submit = porep("slow", sector_number=4000)
         going = threads.submit(client.prove, submit)
         process.line("job dequeued")
         process.signal(signal.SIGINT)

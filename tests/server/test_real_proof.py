@@ -25,11 +25,16 @@ LONG_S = 600.0
 
 def request_of(data: bytes, **fields: object) -> pb.SubmitProofRequest:
     """As Curio fills it in for a sector of 2 KiB."""
-    said = {"request_id": "porep-1000-7", "sector_size": 2048, "registered_proof": 5, "priority": pb.NORMAL}
-    return pb.SubmitProofRequest(
-        proof_kind=pb.POREP_SEAL_COMMIT, vanilla_proof=data, sector_number=7, miner_id=1000,
-        **{**said, **fields},
-    )  # fmt: skip
+    said = {
+        "request_id": "porep-1000-7",
+        "proof_kind": pb.POREP_SEAL_COMMIT,
+        "sector_size": 2048,
+        "registered_proof": 5,
+        "priority": pb.NORMAL,
+        "sector_number": 7,
+        "miner_id": 1000,
+    }
+    return pb.SubmitProofRequest(vanilla_proof=data, **{**said, **fields})
 
 
 def spoilt(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What a daemon does while it starts and when it ends: addresses, readiness, the journal, jobs handed back.
+"""What a daemon does while it starts and when it ends: addresses, readiness, journal, jobs handed back."""
 
 from __future__ import annotations
 
