@@ -70,6 +70,8 @@ class Beside:
     def _ended(self, entry: Entry) -> None:
         outcome = entry.outcome
         assert outcome is not None, entry.id
+        if outcome.is_handed_back:  # it has not ended: the next daemon has it
+            return
         result = None if entry.job is None else entry.job.result
         self._observation.end(
             Ended(

@@ -238,15 +238,13 @@ class Daemon:
     async def _drain(self, number: int) -> bool:
         self.is_draining, self.is_ready = True, False
         self.service.is_open = False
-        loop, left = asyncio.get_running_loop(), list(self.book.under_way)
-        _LOG.info(f"received {signal.Signals(number).name}, shutting down", jobs=len(left))
+        loop = asyncio.get_running_loop()
+        name = signal.Signals(number).name
+        _LOG.info(f"received {name}, shutting down", jobs=len(list(self.book.under_way)))
         await self._report(False)
-        self.feeder.close()
-        for entry in left:
-            if entry.job is None:
-                self.book.hand_back(entry)
+        self.feeder.stop()
         end = loop.time() + self.settings.drain_s
-        for entry in left:
+        for entry in list(self.book.under_way):
             if entry.outcome is None and loop.time() < end:
                 await _unless_late(entry.ended.wait(), end - loop.time())
         for entry in list(self.book.under_way):

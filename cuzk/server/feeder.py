@@ -29,7 +29,7 @@ class Feeder:
 
     on_begun  hear of a job that the engine is about to get
     owns   threads in which `Prover.submit` may wait for parameters: of one kind behind those of another
-    ends   with `close`; what was handed over goes on
+    ends   with `stop`, which lets go on what was handed over, and `close`
     """
 
     def __init__(self, book: Book, prover: Prover, readers: Readers) -> None:
@@ -46,8 +46,13 @@ class Feeder:
         book.on_ended.append(self._ended)
         book.on_urgent.append(self._urgent)
 
+    def stop(self) -> None:
+        """Hand over nothing more; jobs that wait are handed back to their clients."""
+        self._is_closed = True
+        for entry in list(self._waiting):
+            self._book.hand_back(entry)
+
     def close(self) -> None:
-        """Hand over nothing more."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
@@ -127,7 +132,9 @@ class Feeder:
     def _put_back(self, entry: Entry) -> None:
         """The engine has no room for its inputs: when a job has ended, or after a while, there may be."""
         self._fed.discard(entry)
-        if entry.outcome is None:
+        if self._is_closed:
+            self._book.hand_back(entry)
+        elif entry.outcome is None:
             self._waiting.add(entry)
             self._is_busy = True
             self._loop.call_later(_BUSY_S, self._try_again)
