@@ -20,6 +20,7 @@ from cuzk.cli_bench import bench
 from cuzk.cli_config import config_group
 from cuzk.cli_daemon import serve
 from cuzk.cli_root import Cli
+from cuzk.cli_sweep import sweep
 from cuzk.cli_timeline import timeline
 from cuzk.errors import UsageError
 from cuzk.events import stage
@@ -72,6 +73,7 @@ def sector() -> None:
     """What a prover is given: look at it, or make it up."""
 
 
+bench.add_command(sweep)
 main.add_command(bench)
 main.add_command(config_group)
 main.add_command(serve)

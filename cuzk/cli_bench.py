@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,8 @@ def bench() -> None:
     """Measure how fast this machine proves."""
 
 
-def job_options(function: F) -> F:
-    """What is proven, and what else is asked of both commands."""
+def input_options(function: F) -> F:
+    """What is proven."""
     for option in reversed((
         click.option("-t", "--type", "kind", required=True, help="porep, snap, wpost or winning."),
         click.option("--c1", "--vanilla", "file", type=PATH,
@@ -45,12 +46,15 @@ def job_options(function: F) -> F:
         click.option("--synthetic", is_flag=True,
                      help="Without a file: a synthetic input, under parameters made in the memory of GPUs."),
         beside_options,
-        click.option("--timeline", type=PATH, help="Write the TIMELINE lines to this file."),
-        engine_options,
-        json_option,
     )):  # fmt: skip
         function = option(function)
     return function
+
+
+def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is proven, and what else is asked of both commands."""
+    timeline = click.option("--timeline", type=PATH, help="Write the TIMELINE lines to this file.")
+    return input_options(timeline(engine_options(json_option(function))))
 
 
 @command(bench, "single")
@@ -96,22 +100,13 @@ def _bench(
 ) -> None:
     from cuzk import view_bench
     from cuzk.bench_jobs import bench_jobs
-    from cuzk.kinds import kind_named
 
-    kind = beside.kind.lower()
-    kind_named(kind)  # it is one
-    if (file is None) is not synthetic or (synthetic and not beside.sector_size):
-        raise UsageError(
-            "either a file is given or the input is synthetic",
-            where="bench",
-            next="give --c1 or --vanilla FILE, or --synthetic with --sector-size",
-        )
+    kind = require_input(beside, file, synthetic=synthetic)
     if timeline is not None:
         require_destination(timeline)
     with view.live(as_json=as_json) as on_event:
-        source = file or cuzk.synthesize(beside.sector_size, kind=kind, on_event=on_event)
         result = bench_jobs(
-            source,
+            file or cuzk.synthesize(beside.sector_size, kind=kind, on_event=on_event),
             lambda recorder: flags.engine(settings, recorder, on_event, synthetic=synthetic),
             beside=beside if file else None,
             count=count,
@@ -127,6 +122,21 @@ def _bench(
     else:
         view_bench.show_multi(result, kind)
     ctx.exit(result.worst_exit_code)
+
+
+def require_input(beside: SideInputs, file: Path | None, *, synthetic: bool) -> str:
+    """The kind of proof. Raises UsageError where that is none, or it is not clear what is proven."""
+    from cuzk.kinds import kind_named
+
+    kind = beside.kind.lower()
+    kind_named(kind)  # it is one
+    if (file is None) is not synthetic or (synthetic and not beside.sector_size):
+        raise UsageError(
+            "either a file is given or the input is synthetic",
+            where="bench",
+            next="give --c1 or --vanilla FILE, or --synthetic with --sector-size",
+        )
+    return kind
 
 
 @command(bench, "partition")

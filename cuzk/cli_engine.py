@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cuzk.engine.settings import GPU_LOCKS
 from cuzk.options import F, SizeType, params_option, threads_option, vram_option
 
 if TYPE_CHECKING:
@@ -66,7 +68,8 @@ class EngineFlags:
         )
 
 
-_OPTIONS: tuple[Callable[[F], F], ...] = (
+#: Where an engine works, and what it may take.
+_PLACES: tuple[Callable[[F], F], ...] = (
     click.option("--device", "devices", multiple=True, metavar="cpu|cuda:N|UUID",
                  help="Where to compute; may be repeated. Without it: every GPU, or else the CPU."),
     params_option,
@@ -74,14 +77,34 @@ _OPTIONS: tuple[Callable[[F], F], ...] = (
     click.option("--memory", type=SizeType(), metavar="SIZE",
                  help="Of the host for all jobs at once; without it most of what is free."),
     vram_option,
+)  # fmt: skip
+_lookahead = click.option(
+    "--lookahead", type=click.IntRange(min=1),
+    help="Prepared partitions that may wait for each device; without it 2.",
+)  # fmt: skip
+#: How it shares that out.
+_WORKERS: tuple[Callable[[F], F], ...] = (
     click.option("--gpu-workers", type=click.IntRange(min=1), help="Workers of each device; without it 2."),
     click.option("--partition-workers", type=click.IntRange(min=1),
                  help="Threads that prepare partitions; without it 2."),
-    click.option("--lookahead", type=click.IntRange(min=1),
-                 help="Prepared partitions that may wait for each device; without it 2."),
-    click.option("--gpu-lock", type=click.Choice(("narrow", "coarse", "none")),
+    _lookahead,
+    click.option("--gpu-lock", type=click.Choice(GPU_LOCKS),
                  help="What workers of a device exclude each other from; without it narrow."),
 )  # fmt: skip
+
+
+class Several(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
+    """Values of another type, with commas between them."""
+
+    def __init__(self, one: click.ParamType) -> None:  # type: ignore[type-arg]
+        self.one, self.name = one, "several"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        return tuple(dict.fromkeys(self.one.convert(part.strip(), param, ctx) for part in value.split(",")))
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,6 +115,33 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
         flags = EngineFlags(**{name: given.pop(name) for name in EngineFlags.__dataclass_fields__})
         return function(flags=flags, **given)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_PLACES, *_WORKERS)):
+        call = option(call)
+    return call
+
+
+def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, but for numbers and the lock several values; the command gets `flags`, one for each set."""
+
+    @wraps(function)
+    def call(**given: Any) -> Any:
+        swept = {name: given.pop(name) for name in ("partition_workers", "gpu_workers", "gpu_lock")}
+        rest = {name: given.pop(name) for name in EngineFlags.__dataclass_fields__ if name not in swept}
+        sets = itertools.product(*swept.values())
+        flags = [EngineFlags(**rest, **dict(zip(swept, values, strict=True))) for values in sets]
+        return function(flags=flags, **given)
+
+    positive = Several(click.IntRange(min=1))
+    for option in reversed((
+        *_PLACES,
+        _lookahead,
+        click.option("--partition-workers", type=positive, default="2", show_default=True, metavar="N,...",
+                     help="Threads that prepare partitions."),
+        click.option("--gpu-workers", type=positive, default="2", show_default=True, metavar="N,...",
+                     help="Workers of each device."),
+        click.option("--gpu-lock", type=Several(click.Choice(GPU_LOCKS)), default="narrow", show_default=True,
+                     metavar="narrow,coarse,none",
+                     help="What workers of a device exclude each other from."),
+    )):  # fmt: skip
         call = option(call)
     return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -44,6 +45,42 @@ def show_multi(result: JobsBench, kind: str) -> None:
         click.echo(f"throughput:    {60 / a_proof:.3f} proofs/min ({a_proof:.1f}s/proof)")
         click.echo(f"latency:       median={_s(wall.median)} p95={_s(wall.p95)}")
     _show_ours(result)
+
+
+_SWEPT = (
+    "partition workers", "GPU workers", "lock", "s a proof", "median s", "by kernels", "lock wait ms", "failed",
+    "",
+)  # fmt: skip
+
+
+def show_sweep(results: Sequence[JobsBench], best: JobsBench | None) -> None:
+    """A row for each set of settings, the best marked."""
+    view.show_table(_SWEPT, [_sweep_row(result, result is best) for result in results])
+    if best is None:
+        click.echo("no set of settings proved everything")
+        return
+    said = best.settings
+    click.echo(
+        f"best: partition_workers = {said['partition_workers']},"
+        f' gpu_workers_per_device = {said["gpu_workers_per_device"]}, gpu_lock = "{said["gpu_lock"]}"'
+    )
+
+
+def _sweep_row(result: JobsBench, is_best: bool) -> tuple[object, ...]:
+    said, wall, figures = result.settings, result.wall_ms, result.figures
+    shares = [share for one in figures.kernels.values() if (share := one.efficiency_percent) is not None]
+    waited = [ms for facts in figures.devices.values() if (ms := facts["lock_wait_ms"]) is not None]
+    return (
+        said["partition_workers"],
+        said["gpu_workers_per_device"],
+        said["gpu_lock"],
+        "-" if result.proof_s is None else f"{result.proof_s:.2f}",
+        "-" if wall is None else f"{wall.median / 1000:.2f}",
+        _percent(sum(shares) / len(shares) if shares else None),
+        sum(waited) if waited else "-",
+        result.count - len(result.completed),
+        "best" if is_best else "",
+    )
 
 
 def _line(job: BenchedJob) -> str:

@@ -17,6 +17,7 @@ from cuzk.bench_figures import Figures, Spread
 from cuzk.bench_jobs import bench_jobs
 from cuzk.cli_engine import EngineFlags
 from cuzk.config import Config
+from cuzk.config_edit import with_keys
 from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.recorder import NoRecorder, Recorder
 from cuzk.engine.settings import Settings
@@ -28,8 +29,10 @@ from tests.engine.fakes import FakeSetup, FakeWork, Fate, raises, wrong
 class FakeEngine:
     """As much of `cuzk.Engine` as a benchmark needs; every source is one fake work of three partitions."""
 
-    def __init__(self, recorder: Recorder, fates: list[Fate] | None = None) -> None:
-        self.settings = Settings()
+    def __init__(
+        self, recorder: Recorder, fates: list[Fate] | None = None, settings: Settings | None = None
+    ) -> None:
+        self.settings = settings or Settings()
         self.submitted: list[str] = []
         self.sources: list[Any] = []
         self._setup = FakeSetup(fates={"cuda:0": deque(fates or [])}, device_bytes=1 << 20)
@@ -62,11 +65,17 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         flags: EngineFlags, config: Config, recorder: Recorder, on_event: Any, *, synthetic: bool
     ) -> FakeEngine:
         found["flags"], found["synthetic"] = flags, synthetic
-        found["engine"] = FakeEngine(recorder, found["fates"])
+        fates = found["fates_of"](flags) if "fates_of" in found else found["fates"]
+        settings = found["settings"](flags) if "settings" in found else None
+        found["engine"] = FakeEngine(recorder, fates, settings)
         return found["engine"]
 
     monkeypatch.setattr(EngineFlags, "engine", engine)
     return found
+
+
+def swept(*arguments: str) -> Result:
+    return run("sweep", "-t", "porep", "--c1", "c1.json", "-c", "1", *arguments)
 
 
 def run(*arguments: str) -> Result:
@@ -307,3 +316,83 @@ def test_wrong_usage_ends_with_2_before_any_work(arguments: list[str], engines: 
 
 def test_nothing_is_recorded_where_nobody_listens() -> None:
     assert NoRecorder().record("GPU_START", "a", partition=0) is None  # type: ignore[func-returns-value]
+
+
+# ---- sweeps ----
+
+
+def test_a_sweep_tries_every_set_and_writes_the_best_into_the_configuration(
+    engines: dict[str, Any], tmp_path: Path
+) -> None:
+    tried: list[EngineFlags] = []
+
+    def settings_of(flags: EngineFlags) -> Settings:
+        tried.append(flags)
+        return Settings(
+            partition_workers=flags.partition_workers or 0,
+            gpu_workers_per_device=flags.gpu_workers or 0,
+            gpu_lock=flags.gpu_lock or "none",
+        )
+
+    def fates_of(flags: EngineFlags) -> list[Fate]:
+        is_best = (flags.partition_workers, flags.gpu_lock) == (4, "coarse")
+        return [] if is_best else [lambda turn: time.sleep(0.3)] * 9
+
+    engines.update(settings=settings_of, fates_of=fates_of)
+    file = tmp_path / "cuzk.toml"
+    file.write_text('# mine\n[gpus]\ngpu_lock = "none"  # for now\ndevices = [0]\n[memory]\n')
+    result = swept(
+        "--partition-workers", "2,4", "--gpu-workers", "1", "--gpu-lock", "narrow,coarse", "--warm-up", "0",
+        "--write-config", str(file),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    sets = [(one.partition_workers, one.gpu_workers, one.gpu_lock) for one in tried]
+    assert sets == [(2, 1, "narrow"), (2, 1, "coarse"), (4, 1, "narrow"), (4, 1, "coarse")]
+    assert re.search(r"  +4 +1  coarse +0\.\d\d +0\.\d\d +- +\d+ +0  best\n", result.stdout), result.stdout
+    assert 'best: partition_workers = 4, gpu_workers_per_device = 1, gpu_lock = "coarse"' in result.stdout
+    assert file.read_text() == (
+        '# mine\n[gpus]\ngpu_workers_per_device = 1\ngpu_lock = "coarse"\ndevices = [0]\n[memory]\n'
+        "\n[synthesis]\npartition_workers = 4\n"
+    )
+
+
+def test_a_sweep_in_which_proofs_fail_has_no_best_and_leaves_the_configuration_alone(
+    engines: dict[str, Any], tmp_path: Path
+) -> None:
+    engines["fates"] = [wrong] * 9
+    file = tmp_path / "cuzk.toml"
+    result = swept("--warm-up", "0", "--write-config", str(file))
+    assert result.exit_code == 3 and not file.exists()
+    assert "no set of settings proved everything" in result.stdout
+
+
+def test_a_sweep_as_json_has_every_run(engines: dict[str, Any]) -> None:
+    facts = json.loads(swept("--gpu-lock", "narrow,coarse", "--json").stdout)
+    assert len(facts["runs"]) == 2 and facts["best"] in [run["settings"] for run in facts["runs"]]
+
+
+@pytest.mark.parametrize("value", ["0", "2,", "2,x", "narrow"])
+def test_a_sweep_over_what_is_no_number_is_wrong_usage(value: str, engines: dict[str, Any]) -> None:
+    assert swept("--partition-workers", value).exit_code == 2 and "engine" not in engines
+
+
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ("", '[gpus]\ngpu_lock = "none"\n'),
+        ("[prover]\nthreads = 2\n", '[prover]\nthreads = 2\n\n[gpus]\ngpu_lock = "none"\n'),
+        ("[gpus]\n[prover]\n", '[gpus]\ngpu_lock = "none"\n[prover]\n'),
+        (" [ gpus ] # x\n  gpu_lock='coarse'\n", ' [ gpus ] # x\ngpu_lock = "none"\n'),
+    ],
+)
+def test_a_key_is_put_where_it_belongs(text: str, edited: str) -> None:
+    assert with_keys(text, {"gpus.gpu_lock": "none"}, where="x") == edited
+
+
+@pytest.mark.parametrize(
+    "text", ['gpus = { gpu_lock = "coarse" }\n', 'gpus.gpu_lock = "coarse"\n', "[gpus\n"]
+)
+def test_a_file_that_is_written_otherwise_is_left_alone(text: str) -> None:
+    with pytest.raises(InputError, match="not edited here") as raised:
+        with_keys(text, {"gpus.gpu_lock": "none"}, where="cuzk.toml")
+    assert raised.value.next == 'write yourself: gpus.gpu_lock = "none"'
