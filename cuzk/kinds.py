@@ -122,9 +122,7 @@ def kind_named(name: str) -> Kind:
 def read_pieces(pieces: Pieces) -> ProofInput:
     """Raises InputError for pieces that are not those of their kind and size."""
     in_pieces = kind_named(pieces.kind).in_pieces
-    if in_pieces is None:
-        next = "give the output of Commit 1"
-        raise InputError(f"a {pieces.kind} input does not come in pieces", where=pieces.origin, next=next)
+    assert in_pieces is not None, pieces.kind
     return in_pieces.read(pieces)
 
 

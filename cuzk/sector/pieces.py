@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from cuzk.errors import InputError
-from cuzk.sector.claim import SNAP, WINDOW, WINNING
+from cuzk.sector.claim import POREP, SNAP, WINDOW, WINNING
 from cuzk.sector.registered_proof import ApiVersion
 from cuzk.sector.shape import GIB, KIB, MIB, shape_of
 
@@ -64,9 +64,12 @@ class Pieces(SideInputs):
     sector_bytes: int
     api_version: ApiVersion = ApiVersion.V1_0
 
+    def __post_init__(self) -> None:
+        _require_pieces(self.kind, self.origin)
+
     @classmethod
     def of(cls, pieces: Sequence[bytes], beside: SideInputs, *, origin: str) -> Pieces:
-        """Raises InputError when number and size contradict each other, or there is neither."""
+        """Raises InputError for another kind, and when number and size contradict each other or are missing."""
         sector_bytes, api_version = _size_and_version(beside, origin)
         return cls(
             **asdict(beside),
@@ -77,8 +80,15 @@ class Pieces(SideInputs):
         )
 
 
+def _require_pieces(kind: str, origin: str) -> None:
+    if kind not in _FAMILIES:
+        next = "give the output of Commit 1" if kind == POREP else f"kinds are {', '.join(_FAMILIES)}"
+        raise InputError(f"inputs of kind {kind!r:.80} do not come in pieces", where=origin, next=next)
+
+
 def _size_and_version(beside: SideInputs, origin: str) -> tuple[int, ApiVersion]:
     """Without a number, the API version that networks use now."""
+    _require_pieces(beside.kind, origin)
     first, versions = _FAMILIES[beside.kind]
     number, size = beside.registered_proof, beside.sector_size
     if number is None:

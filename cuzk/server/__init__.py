@@ -8,8 +8,8 @@ and checked, beside the event loop), `outcome` and `book` (jobs: who waits for w
 other side.
 
 What is to be seen of it: `recent` and `gpu_time` (the timeline of the last minutes), `history`, `stages` and
-`card_readings`, put together by `observation`; as texts `metrics`, `contract_status`, `live_status`; over HTTP
-`door`, `http`, `status_page` with the files of `page`; `beside` joins all that to a daemon.
+`card_readings`, put together by `observation`; as texts `metrics`, `contract_status`, `live_status`; over
+HTTP `door`, `http`, `status_page` with the files of `page`; `beside` joins all that to a daemon.
 
 Words: a *request* is what a client sent; a *job* is an entry of the book, which several calls may wait for.
 
