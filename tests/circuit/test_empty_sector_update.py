@@ -6,7 +6,7 @@ Digests and counts come from a run of storage-proofs-update 19.1.0 with bellpers
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -42,7 +42,7 @@ SIZES = {
 }
 
 
-@lru_cache(maxsize=2)
+@cache
 def circuit_of(shape: UpdateShape) -> Circuit:
     """Built here, not by an earlier process."""
     builder = CircuitBuilder(f"update {shape.name}")
