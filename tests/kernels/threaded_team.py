@@ -18,8 +18,10 @@ import numpy as np
 from llvmlite import ir
 
 from cuzk.circuit.builder import Circuit, CircuitBuilder
+from cuzk.circuit.empty_sector_update import high_part_template
+from cuzk.circuit.insertion import select
 from cuzk.circuit.merkle_path import merkle_path, sha256_node
-from cuzk.circuit.numbers import add, free_numbers, inputize
+from cuzk.circuit.numbers import add, free_bits, free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side
 from cuzk.circuit.witness import Assignment, FreeValues, assign, place_free
@@ -80,8 +82,11 @@ def every_kind() -> tuple[Circuit, FreeValues]:
         merkle_path(builder, leaf, root, [arity], hash_)
     poseidon(builder, free_numbers(builder, 11))
     add(builder, poseidon(builder, [leaf, root]), leaf)
-    numbers = [FR_MODULUS.p - 1, 7, *(random.randrange(FR_MODULUS.p) for _ in range(19))]
-    return builder.circuit(), free(numbers, [1, 0, 1, 1])
+    bits = free_bits(builder, 4)
+    builder.instance(high_part_template((1, 2)), bits=bits)
+    select(builder, free_numbers(builder, 4), bits[1:3])
+    numbers = [FR_MODULUS.p - 1, 7, *(random.randrange(FR_MODULUS.p) for _ in range(23))]
+    return builder.circuit(), free(numbers, [1, 0, 1, 1, 0, 1, 1, 0])
 
 
 def together(size: int, work: Callable[[int], None]) -> None:
