@@ -48,9 +48,16 @@ def show_multi(result: JobsBench, kind: str) -> None:
 
 
 _SWEPT = (
-    "partition workers", "GPU workers", "lock", "s a proof", "median s", "by kernels", "lock wait ms", "failed",
+    "preparers",
+    "GPU workers",
+    "lock",
+    "s a proof",
+    "median s",
+    "by kernels",
+    "lock wait ms",
+    "failed",
     "",
-)  # fmt: skip
+)
 
 
 def show_sweep(results: Sequence[JobsBench], best: JobsBench | None) -> None:
