@@ -11,6 +11,7 @@ import click
 
 from cuzk import view
 from cuzk.errors import UsageError
+from cuzk.events import Notice
 from cuzk.options import PATH, F, command, json_option, require_destination
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def analyze_(log: Path, workers_per_gpu: int | None, settings: Config, gap_ms: i
 
 
 @log_command("plot")
-@click.option("--out", type=PATH, required=True, help="File to write: .svg, or .html for a page.")
+@click.option("--out", type=PATH, required=True, help="File to write: .svg, .png, or .html for a page.")
 @gap_option
 @json_option
 def plot(
@@ -72,20 +73,58 @@ def plot(
     """Draw LOG: what GPUs, their workers, the queue and the syntheses did, over seconds."""
     from cuzk.whole_files import replace_whole
 
-    if out.suffix not in (".svg", ".html"):
-        raise UsageError(f"no picture is written as {out.name!r}", next="end the name in .svg or .html")
+    if out.suffix not in _PICTURES:
+        known = ", ".join(_PICTURES)
+        raise UsageError(f"no picture is written as {out.name!r}", next=f"end the name in one of {known}")
     require_destination(out)
-    report = _report(log, workers_per_gpu)
-    if out.suffix == ".html":
-        from cuzk.timeline.page import page
-
-        picture = page(report, gap_ms)
-    else:
-        from cuzk.timeline.svg import svg
-
-        picture = svg(report)
-    replace_whole(out, [picture.encode()])
+    replace_whole(out, [_PICTURES[out.suffix](_report(log, workers_per_gpu), gap_ms)])
     view.show_paths("written", [out], as_json=as_json)
+
+
+def _svg(report: Report, gap_ms: int) -> bytes:
+    from cuzk.timeline.svg import svg
+
+    return svg(report).encode()
+
+
+def _html(report: Report, gap_ms: int) -> bytes:
+    from cuzk.timeline.page import page
+
+    return page(report, gap_ms).encode()
+
+
+def _png(report: Report, gap_ms: int) -> bytes:
+    from cuzk.timeline.png import has_fonts, png
+    from cuzk.timeline.svg import svg
+
+    pixels = png(svg(report))
+    if not has_fonts():
+        text = (
+            "this machine has no fonts, so the picture has no words; install some, for example fonts-dejavu"
+        )
+        view.show_notice(Notice(level="warning", text=text))
+    return pixels
+
+
+_PICTURES = {".svg": _svg, ".png": _png, ".html": _html}
+
+
+@command(timeline, "compare")
+@click.argument("before", type=PATH)
+@click.argument("after", type=PATH)
+@workers_option
+@json_option
+def compare_(before: Path, after: Path, workers_per_gpu: int | None, settings: Config, as_json: bool) -> None:
+    """Show the figures of two logs side by side, and what got better from BEFORE to AFTER."""
+    from cuzk import view_timeline
+    from cuzk.timeline.compare import compare
+
+    old, new = _report(before, workers_per_gpu), _report(after, workers_per_gpu)
+    figures = compare(old, new)
+    if as_json:
+        view.show_json(view_timeline.comparison_facts(old, new, figures))
+    else:
+        view_timeline.show_comparison(old, new, figures)
 
 
 @log_command("export")

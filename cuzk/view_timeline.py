@@ -1,4 +1,4 @@
-"""What `timeline analyze` shows: tables, drawn with rich on a terminal, plain in a pipe."""
+"""What `timeline analyze` and `compare` show: tables, drawn with rich on a terminal, plain in a pipe."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from cuzk import view
 from cuzk.events import Notice
 from cuzk.timeline.analyze import Report, Run
+from cuzk.timeline.compare import Figure
 from cuzk.timeline.devices import Cause, percent_text
 from cuzk.timeline.facts import CRITICAL, device_facts, job_facts, long_gaps
 from cuzk.timeline.lanes import CAUSE_WORDS
@@ -20,7 +21,7 @@ JOBS_SHOWN = 20
 #: Characters: a narrower terminal breaks the lines, rather than that figures are cut.
 NARROWEST = 92
 #: Columns of words; all others are figures and go to the right.
-_WORDS = {"job", "state", "what was happening"}
+_WORDS = {"job", "state", "what was happening", "figure", "verdict"}
 
 Row = Sequence[object]
 
@@ -71,6 +72,46 @@ def show_report(report: Report, gap_ms: int) -> None:
         click.secho("what would help", bold=True)
         for text in report.advice:
             click.echo(f"  {text}")
+
+
+def show_comparison(before: Report, after: Report, figures: Sequence[Figure]) -> None:
+    """Both logs' figures with their differences; what changed for better and worse in a sentence each."""
+    for report in (before, after):
+        for text in report.notices:
+            view.show_notice(Notice(level="info", text=f"{report.name}: {text}"))
+    click.echo(f"before: {before.name}\nafter:  {after.name}")
+    rows = [
+        (
+            f"{one.name}{one.unit and f', {one.unit}'}",
+            _number(one.before, one),
+            _number(one.after, one),
+            "-" if one.difference is None else _number(one.difference, one, sign="+"),
+            "-" if one.share is None else f"{100 * one.share:+.1f} %",
+            one.verdict,
+        )
+        for one in figures
+    ]
+    _show_table("", ("figure", "before", "after", "difference", "of before", "verdict"), rows)
+    for verdict in ("better", "worse"):
+        names = [one.name for one in figures if one.verdict == verdict]
+        click.echo(f"{verdict}: {', '.join(names) or 'nothing'}")
+
+
+def comparison_facts(before: Report, after: Report, figures: Sequence[Figure]) -> dict[str, Any]:
+    """The same as JSON has it."""
+    names = ("name", "unit", "wish", "before", "after", "difference", "share", "verdict")
+    return {
+        "before": before.name,
+        "after": after.name,
+        "figures": [{name: getattr(one, name) for name in names} for one in figures],
+    }
+
+
+def _number(value: float | None, figure: Figure, sign: str = "") -> str:
+    if value is None:
+        return "-"
+    digits = {"": 0, "ms": 0, "%": 1, "s": 3}[figure.unit]
+    return f"{value:{sign}.{digits}f}"
 
 
 def _of_runs(report: Report, rows: Callable[[Run], Iterator[Row]]) -> list[Row]:
@@ -136,21 +177,25 @@ def _show(title: str, columns: Sequence[str], rows: Sequence[Row], several: bool
         columns = ("run", *columns)
     else:
         rows = [row[1:] for row in rows]
-    if sys.stdout.isatty():
-        _draw(title, columns, rows)
-    else:
+    _show_table(title, columns, rows)
+
+
+def _show_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    if title:
         click.secho(title, bold=True)
+    if sys.stdout.isatty():
+        _draw(columns, rows)
+    else:
         view.show_table(columns, rows, left=_WORDS)
 
 
-def _draw(title: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+def _draw(columns: Sequence[str], rows: Sequence[Row]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     cells = [[str(cell) for cell in row] for row in rows]
-    click.secho(title, bold=True)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for k, column in enumerate(columns):  # a figure is never cut: ids and headings give way
         widest = max(len(row[k]) for row in cells)

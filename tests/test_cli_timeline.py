@@ -9,13 +9,17 @@ import re
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
 
 from cuzk import cli
+from cuzk.timeline.png import has_fonts
 from tests.timeline.logs import call, synthesis, text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -226,3 +230,102 @@ def test_a_log_of_a_million_lines_takes_seconds(jobs: int, own_home: Path) -> No
     assert result.exit_code == 0, result.stderr
     assert f"{60 * jobs} TIMELINE lines" in result.stdout
     assert took < 20e-6 * 60 * jobs, took
+
+
+# ---- pixels ----
+
+
+def size_of_png(data: bytes) -> tuple[int, int]:
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and data[12:16] == b"IHDR"
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+
+
+@pytest.mark.skipif(
+    find_spec("resvg_py") is None, reason="resvg-py is not installed: pip install 'cuzk[png]'"
+)
+def test_a_picture_of_pixels_has_twice_the_size_of_the_svg(log: str, tmp_path: Path, own_home: Path) -> None:
+    for name in ("x.png", "x.svg"):
+        result = run("plot", log, "--out", str(tmp_path / name))
+        assert result.exit_code == 0, result.stderr
+    box = ElementTree.parse(tmp_path / "x.svg").getroot().attrib["viewBox"].split()
+    assert size_of_png((tmp_path / "x.png").read_bytes()) == (2 * int(box[2]), 2 * int(box[3]))
+
+
+class Pixels(ModuleType):
+    """As much of resvg_py as is used: what was asked of it, and as many bytes as words."""
+
+    def __init__(self, fonts: bool) -> None:
+        super().__init__("resvg_py")
+        self.asked: list[str] = []
+        self._fonts = fonts
+
+    def svg_to_bytes(self, *, svg_string: str, zoom: int = 1) -> bytes:
+        self.asked.append(svg_string)
+        return b"png" + b"x" * (svg_string.count("<text") if self._fonts else 0)
+
+
+@pytest.mark.parametrize("fonts", [True, False])
+def test_pixels_are_those_of_the_svg_and_words_without_a_font_are_missed(
+    fonts: bool, log: str, tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = Pixels(fonts)
+    monkeypatch.setitem(sys.modules, "resvg_py", played)
+    has_fonts.cache_clear()
+    result = run("plot", log, "--out", str(tmp_path / "x.png"))
+    has_fonts.cache_clear()
+    run("plot", log, "--out", str(tmp_path / "x.svg"))
+    assert played.asked[0] == (tmp_path / "x.svg").read_text()
+    assert (tmp_path / "x.png").read_bytes().startswith(b"png")
+    assert ("no fonts" in result.stderr) is not fonts
+
+
+def test_without_the_package_pixels_are_refused_with_what_helps(
+    log: str, tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    result = run("plot", log, "--out", str(tmp_path / "x.png"))
+    assert result.exit_code == 2 and not (tmp_path / "x.png").exists()
+    assert "pip install 'cuzk[png]', or write .svg or .html" in result.stderr
+
+
+# ---- two logs ----
+
+
+def written(path: Path, *events: Any) -> str:
+    path.write_text(text(*events))
+    return str(path)
+
+
+def test_two_logs_are_compared_figure_by_figure(tmp_path: Path, own_home: Path) -> None:
+    before = written(tmp_path / "a.log", *call(0, 1000, 0), *call(3000, 4000, 1))
+    after = written(tmp_path / "b.log", *call(0, 1500, 0), *call(1500, 3000, 1))
+    facts = json.loads(run("compare", before, after, "--json").stdout)
+    figures = {one["name"]: one for one in facts["figures"]}
+    assert figures["a proof"] == {
+        "name": "a proof", "unit": "s", "wish": "less", "before": 4.0, "after": 3.0, "difference": -1.0,
+        "share": -0.25, "verdict": "better",
+    }  # fmt: skip
+    verdicts = {name: one["verdict"] for name, one in figures.items() if one["verdict"]}
+    assert verdicts == {
+        "jobs not proven": "same", "a proof": "better", "a job from its first event to its last": "better",
+        "GPUs idle": "better", "efficiency": "better", "gaps": "better", "a partition: call": "worse",
+    }  # fmt: skip
+    assert "efficiency by kernels" not in figures  # neither log has it
+    shown = run("compare", before, after).stdout.splitlines()
+    assert any(line.split()[:3] == ["a", "proof,", "s"] and line.endswith("better") for line in shown)
+    assert shown[-1] == "worse: a partition: call"
+
+
+def test_a_figure_that_one_log_lacks_has_no_verdict(tmp_path: Path, own_home: Path) -> None:
+    before = written(tmp_path / "a.log", *call(0, 1000, 0))
+    after = written(tmp_path / "b.log", *synthesis(0, 50, 0), *call(50, 1050, 0))
+    facts = json.loads(run("compare", before, after, "--json").stdout)
+    [synthesised] = [one for one in facts["figures"] if one["name"] == "a partition: synthesis"]
+    assert (synthesised["before"], synthesised["after"], synthesised["verdict"]) == (None, 50, "")
+    line = next(line for line in run("compare", before, after).stdout.splitlines() if "synthesis, ms" in line)
+    assert line.split()[-4:] == ["-", "50", "-", "-"]
+
+
+def test_a_log_is_no_better_than_itself(log: str, own_home: Path) -> None:
+    shown = run("compare", log, log)
+    assert shown.exit_code == 0 and shown.stdout.endswith("better: nothing\nworse: nothing\n")
