@@ -119,6 +119,7 @@ class Engine:
         deadline_s: float | None = None,
         partitions: Sequence[int] | None = None,
         insecure_rs: tuple[int, int] | None = None,
+        is_checked: bool = False,
     ) -> Job:
         """A job for an input, which is read and its statement checked.
 
@@ -126,16 +127,20 @@ class Engine:
         priority    that of its kind, if none is given
         request_id  a name for the request; the same inputs under the same name are proven once
         deadline_s  seconds from now after which nobody needs the proof
+        is_checked  the input has passed `sources.check_input`: that is not done again
         Raises InputError, ParameterError, UsageError; what `engine.pipeline.Pipeline.submit` raises.
         """
         given = read_input(source, beside)
-        given.check_statement()
+        if not is_checked:
+            given.check_statement()
         chosen = chosen_partitions(given, partitions)
         randomizers = None
         if insecure_rs is not None:
             require_randomizers(insecure_rs, self._on_event)
             randomizers = Randomizers(r=insecure_rs[0], s=insecure_rs[1])
-        work = ProofWork(given, chosen, self._setups.of(given.shape), self._host, randomizers)
+        work = ProofWork(
+            given, chosen, self._setups.of(given.shape), self._host, randomizers, is_checked=is_checked
+        )
         if priority is None:
             priority = kind_named(given.shape.kind).priority
         return self._pipeline.submit(work, request_id=request_id, priority=priority, deadline_s=deadline_s)

@@ -108,7 +108,7 @@ class Feeder:
 
     async def _feed(self, entry: Entry) -> None:
         try:
-            request = entry.source or await self._readers.read(entry.payload)
+            request = entry.source or await self._readers.read(entry.payload, check=False)
             entry.source = None
             for listener in self.on_begun:
                 listener(entry)

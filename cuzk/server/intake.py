@@ -1,25 +1,32 @@
 """A client's request, as its bytes came, read and checked before it may wait in a queue.
 
-Runs in processes of `readers`, since a request of 70 MB keeps Python's lock for a second. Loads no compiler.
+Runs in processes of `readers`: a request of 70 MB keeps Python's lock for a second.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NoReturn
+from functools import cache
+from typing import TYPE_CHECKING, NoReturn
 
 from google.protobuf.message import DecodeError
 
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError
+from cuzk.events import ignore
+from cuzk.kinds import read_pieces
 from cuzk.sector.c1 import parse_c1
-from cuzk.sector.check import check_statement
-from cuzk.sector.porep import C1
+from cuzk.sector.claim import ProofInput
+from cuzk.sector.pieces import Pieces, SideInputs
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.kinds import KINDS, POREP, Kind
+from cuzk.server.kinds import KINDS, POREP, SNAP, Kind
 from cuzk.server.seam import ProofRequest
+from cuzk.sources import check_input
+
+if TYPE_CHECKING:
+    from cuzk.kernels.device.cpu import CpuDevice
 
 _PRIORITIES: dict[int, Priority] = {
     pb.LOW: Priority.LOW,
@@ -28,6 +35,8 @@ _PRIORITIES: dict[int, Priority] = {
     pb.CRITICAL: Priority.CRITICAL,
 }
 _LENGTH_DELIMITED = 2  # of protobuf's wire types
+_SMALLEST_SECTOR = 2048  # of the first registered proof of each kind
+_SEED_BYTES = _COMMITMENT_BYTES = 32
 #: What a request consists of beside its name and its urgency: these fields make two requests the same.
 _INPUTS = (
     "sector_size",
@@ -40,23 +49,20 @@ _INPUTS = (
     "comm_r_new",
     "comm_d_new",
 )
+#: What is to be proven, and what is odd about the request; checked, if it is told to. Raises InputError.
+ReadSource = Callable[[pb.SubmitProofRequest, bool], tuple[object, str]]
 
 
-#: What is to be proven, and what is odd about the request. Raises InputError.
-ReadSource = Callable[[pb.SubmitProofRequest], tuple[Any, str]]
+def read_request(data: bytes, check: bool) -> ProofRequest:
+    """The request in the bytes of a ProveRequest. Raises InputError that names field or place.
+
+    check  all of it; else it has been checked before
+    """
+    return read_with(_read_source, data, check)
 
 
-class UnknownKind(InputError):
-    """A kind of proof that the contract has and this server has not."""
-
-
-def read_request(data: bytes) -> ProofRequest:
-    """The request in the bytes of a ProveRequest. Raises InputError that names field or place."""
-    return read_with({POREP: _read_porep}, data)
-
-
-def read_with(readers: Mapping[Kind, ReadSource], data: bytes) -> ProofRequest:
-    """The same, by what reads each kind."""
+def read_with(read: ReadSource, data: bytes, check: bool) -> ProofRequest:
+    """The same, by what reads the source."""
     try:
         prove = pb.ProveRequest.FromString(data)
     except DecodeError as error:
@@ -67,10 +73,7 @@ def read_with(readers: Mapping[Kind, ReadSource], data: bytes) -> ProofRequest:
     kind = KINDS.get(submit.proof_kind)
     if kind is None:
         _fail(f"invalid proof_kind: {submit.proof_kind}", "proof_kind", "kinds are 1 to 4")
-    read = readers.get(kind)
-    if read is None:
-        raise UnknownKind(f"{kind.name} is not proven here", where="proof_kind", next="send it elsewhere")
-    source, note = read(submit)
+    source, note = read(submit, check)
     return ProofRequest(
         kind=kind,
         request_id=submit.request_id,
@@ -111,22 +114,76 @@ def _priority(number: int, kind: Kind) -> Priority:
     return _PRIORITIES.get(number, Priority.NORMAL)
 
 
-def _read_porep(submit: pb.SubmitProofRequest) -> tuple[C1, str]:
-    """The sector, and what is odd about it. Sector and miner are those of the request, where it has them."""
+def _read_source(submit: pb.SubmitProofRequest, check: bool) -> tuple[object, str]:
+    kind = KINDS[submit.proof_kind]
+    read = _read_porep if kind is POREP else _read_pieces
+    given, note, miner = read(submit)
+    if check:
+        check_input(given, _host(), miner=miner)
+    return given, note
+
+
+def _read_porep(submit: pb.SubmitProofRequest) -> tuple[ProofInput, str, int | None]:
+    """The sector, what is odd about it, the miner to check. Number and miner are those of the request."""
     if not submit.vanilla_proof:
         _fail("vanilla_proof is empty", "vanilla_proof", "send the Commit 1 output of the sector")
     c1 = parse_c1(submit.vanilla_proof, origin=submit.request_id or "vanilla_proof")
     if submit.sector_size not in (0, c1.shape.sector_bytes):
         what = f"sector_size is {submit.sector_size}, the Commit 1 output is of {c1.shape.sector_bytes} bytes"
         _fail(what, "sector_size", "send the size of the sector, or 0")
-    if submit.miner_id:
-        check_statement(replace(c1, sector_number=submit.sector_number), miner=submit.miner_id)
-    else:
-        check_statement(c1)
+    miner = submit.miner_id or None
+    if miner is not None:
+        c1 = replace(c1, sector_number=submit.sector_number)
     number = c1.registered_proof.number
     if submit.registered_proof in (0, number):
-        return c1, ""
-    return c1, f"registered_proof is {submit.registered_proof}, the Commit 1 output says {number}"
+        return c1, "", miner
+    note = f"registered_proof is {submit.registered_proof}, the Commit 1 output says {number}"
+    return c1, note, miner
+
+
+def _read_pieces(submit: pb.SubmitProofRequest) -> tuple[ProofInput, str, None]:
+    """An update, or a proof of spacetime."""
+    kind = KINDS[submit.proof_kind]
+    if not submit.vanilla_proofs:
+        _fail("vanilla_proofs is empty", "vanilla_proofs", "send one piece a sector, or a partition")
+    if kind is SNAP:
+        for name in ("comm_r_old", "comm_r_new", "comm_d_new"):
+            _require_length(name, getattr(submit, name), _COMMITMENT_BYTES)
+    else:
+        _require_length("randomness", submit.randomness, _SEED_BYTES)
+    number: int | None = submit.registered_proof
+    if number == 0 and (kind.first or submit.sector_size not in (0, _SMALLEST_SECTOR)):
+        number = None  # not said
+    beside = SideInputs(
+        kind=kind.name,
+        registered_proof=number,
+        sector_size=submit.sector_size,
+        randomness=submit.randomness,
+        partition_index=submit.partition_index,
+        comm_r_old=submit.comm_r_old,
+        comm_r_new=submit.comm_r_new,
+        comm_d_new=submit.comm_d_new,
+        miner_id=submit.miner_id,
+        sector_number=submit.sector_number,
+    )
+    origin = submit.request_id or "vanilla_proofs"
+    return read_pieces(Pieces.of(submit.vanilla_proofs, beside, origin=origin)), "", None
+
+
+def _require_length(name: str, value: bytes, nbytes: int) -> None:
+    if len(value) != nbytes:
+        _fail(f"{name} has {len(value)} bytes", name, f"it must have {nbytes}")
+
+
+@cache
+def _host() -> CpuDevice:
+    """The threads that check, with the kernels for it."""
+    from cuzk.kernels.device.cpu import CpuDevice
+    from cuzk.warm_up import TO_CHECK, warm_up
+
+    host = CpuDevice()
+    warm_up(host, TO_CHECK, ignore)
+    return host
 
 
 def _fail(what: str, where: str, next: str) -> NoReturn:

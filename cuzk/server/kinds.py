@@ -16,18 +16,20 @@ class Kind:
     name      in queues, logs and the status document
     label     in metrics
     priority  of requests that name none
+    first     number of its first registered proof, which is of 2 KiB
     """
 
     number: int
     name: str
     label: str
     priority: Priority
+    first: int = 0
 
 
 POREP = Kind(number=pb.POREP_SEAL_COMMIT, name="porep-c2", label="porep_c2", priority=Priority.NORMAL)
 SNAP = Kind(number=pb.SNAP_DEALS_UPDATE, name="snap-update", label="snap_update", priority=Priority.NORMAL)
 WINDOW = Kind(
-    number=pb.WINDOW_POST_PARTITION, name="window-post", label="window_post", priority=Priority.HIGH
+    number=pb.WINDOW_POST_PARTITION, name="window-post", label="window_post", priority=Priority.HIGH, first=5
 )
 WINNING = Kind(number=pb.WINNING_POST, name="winning-post", label="winning_post", priority=Priority.CRITICAL)
 #: By number.

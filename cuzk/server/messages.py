@@ -12,7 +12,6 @@ from cuzk.engine.status import EngineStatus
 from cuzk.errors import CuzkError, EngineError, InputError, ResourceError, UsageError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.book import Book, Entry
-from cuzk.server.intake import UnknownKind
 from cuzk.server.kinds import circuit_id
 
 _STATUSES = {
@@ -25,8 +24,6 @@ _STATUSES = {
 
 def code_of(error: Exception) -> Any:
     """The code of gRPC for what a call cannot do."""
-    if isinstance(error, UnknownKind):
-        return grpc.StatusCode.UNIMPLEMENTED
     if isinstance(error, InputError | UsageError):
         return grpc.StatusCode.INVALID_ARGUMENT
     if isinstance(error, ResourceError):

@@ -15,8 +15,8 @@ from cuzk.errors import InputError
 from cuzk.server.payload import Payload
 from cuzk.server.seam import ProofRequest
 
-#: Reads the bytes of a ProveRequest. Raises InputError.
-Read = Callable[[bytes], ProofRequest]
+#: Reads the bytes of a ProveRequest, and checks them if it is told to. Raises InputError.
+Read = Callable[[bytes, bool], ProofRequest]
 
 
 class Readers:
@@ -30,12 +30,14 @@ class Readers:
         self._read, self._processes = read, processes
         self._pool: Executor = self._new_pool()
 
-    async def read(self, payload: Payload) -> ProofRequest:
+    async def read(self, payload: Payload, *, check: bool) -> ProofRequest:
         """Raises InputError, also for an input that ends the process which reads it."""
         for _ in range(2):  # another input may have been what ended the process
             pool = self._pool
             try:
-                return await asyncio.get_running_loop().run_in_executor(pool, _read, self._read, payload)
+                return await asyncio.get_running_loop().run_in_executor(
+                    pool, _read, self._read, payload, check
+                )
             except BrokenProcessPool:
                 if self._pool is pool:
                     pool.shutdown(wait=False)
@@ -54,8 +56,8 @@ class Readers:
         return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin)
 
 
-def _read(read: Read, payload: Payload) -> ProofRequest:
-    return read(payload.data())
+def _read(read: Read, payload: Payload, check: bool) -> ProofRequest:
+    return read(payload.data(), check)
 
 
 def _begin() -> None:

@@ -1,4 +1,4 @@
-"""The engine for sectors, as the server asks for it."""
+"""The engine for all kinds of proofs, as the server asks for it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from cuzk.engine.jobs import Job, Priority
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
 from cuzk.errors import UsageError
-from cuzk.kinds import setup_name
-from cuzk.sector.registered_proof import all_registered_proofs
+from cuzk.kinds import KINDS, setup_name
+from cuzk.sector.claim import CircuitShape
 from cuzk.sector_engine import Engine
 from cuzk.server.kinds import circuit_id
 from cuzk.server.seam import ProofRequest
@@ -19,31 +19,33 @@ class SectorProver:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        shapes = {proof.shape for proof in all_registered_proofs()}
-        self._sizes = {circuit_id(setup_name(shape)): shape.sector_bytes for shape in shapes}
+        shapes = [shape for kind in KINDS for shape in kind.shapes()]
+        self._shapes = {circuit_id(setup_name(shape)): shape for shape in shapes}
 
     @property
     def settings(self) -> Settings:
         return self._engine.settings
 
     def submit(self, request: ProofRequest, job_id: str) -> Job:
-        return self._engine.submit(request.source, request_id=job_id, priority=request.priority)
+        return self._engine.submit(
+            request.source, request_id=job_id, priority=request.priority, is_checked=True
+        )
 
     def urge(self, job: Job, priority: Priority) -> None:
         self._engine.urge(job, priority)
 
     def preload(self, circuit: str) -> bool:
-        return self._engine.preload(self._size(circuit))
+        shape = self._shape(circuit)
+        return self._engine.preload(shape.sector_bytes, kind=shape.kind)
 
     def evict(self, circuit: str) -> bool:
-        return self._engine.evict(self._size(circuit))
+        shape = self._shape(circuit)
+        return self._engine.evict(shape.sector_bytes, kind=shape.kind)
 
-    def _size(self, circuit: str) -> int:
-        if circuit not in self._sizes:
-            raise UsageError(
-                f"unknown circuit ID: {circuit}", next=f"known are {', '.join(sorted(self._sizes))}"
-            )
-        return self._sizes[circuit]
+    def _shape(self, circuit: str) -> CircuitShape:
+        if circuit not in self._shapes:
+            raise UsageError(f"unknown circuit ID: {circuit}", next=f"known are {', '.join(self._shapes)}")
+        return self._shapes[circuit]
 
     def status(self) -> EngineStatus:
         return self._engine.status()

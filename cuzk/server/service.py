@@ -1,8 +1,8 @@
 """The contract's methods, one function each: translate, ask the book or the prover, translate back.
 
 A proof that fails is an answer, not an error of the call. Errors of gRPC say: the input is at fault
-(INVALID_ARGUMENT, with the place), the kind is not proven here (UNIMPLEMENTED), the daemon is ending
-(UNAVAILABLE), it cannot hold the request (RESOURCE_EXHAUSTED).
+(INVALID_ARGUMENT, with the place), the daemon is ending (UNAVAILABLE), it cannot hold the request
+(RESOURCE_EXHAUSTED).
 
 Submit and Prove take their one message as a stream of one, which is the same on the wire: a request of 200 MB
 stays at the client until it is its turn to be received.
@@ -109,7 +109,7 @@ class Service:
         """The job of the request, read and checked, and how many jobs were waiting before it came."""
         payload, name = await self._stored(stream, context, as_prove), "SubmitProof" if is_kept else "Prove"
         try:
-            request = await self._readers.read(payload)
+            request = await self._readers.read(payload, check=True)
         except CuzkError as error:
             self._book.rejected += 1
             self._store.discard(payload)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 from pathlib import Path
 
 import grpc
@@ -17,34 +15,9 @@ from cuzk.server.daemon import Daemon, DaemonSettings
 from cuzk.server.intake import read_request
 from cuzk.server.sectors import SectorProver
 from tests.server.hall import Caller, channel_to, refused, until
+from tests.server.requests import C1, porep_request, spoilt_c1
 
-POREP = Path(__file__).resolve().parents[1] / "vectors" / "porep"
-C1 = POREP / "2k-random.json"
 LONG_S = 600.0
-
-
-def request_of(data: bytes, **fields: object) -> pb.SubmitProofRequest:
-    """As Curio fills it in for a sector of 2 KiB."""
-    said = {
-        "request_id": "porep-1000-7",
-        "proof_kind": pb.POREP_SEAL_COMMIT,
-        "sector_size": 2048,
-        "registered_proof": 5,
-        "priority": pb.NORMAL,
-        "sector_number": 7,
-        "miner_id": 1000,
-    }
-    return pb.SubmitProofRequest(vanilla_proof=data, **{**said, **fields})
-
-
-def spoilt(data: bytes) -> bytes:
-    """The same Commit 1 output with one byte of one label changed."""
-    wrapper = json.loads(data)
-    inner = json.loads(base64.b64decode(wrapper["Phase1Out"]))
-    [[proof]] = [partition[:1] for partition in inner["vanilla_proofs"]["StackedDrg2KiBV1"][:1]]
-    proof["replica_column_proofs"]["c_x"]["column"]["rows"][0][3] ^= 1
-    wrapper["Phase1Out"] = base64.b64encode(json.dumps(inner).encode()).decode()
-    return json.dumps(wrapper).encode()
 
 
 @pytest.mark.slow
@@ -63,15 +36,15 @@ def test_a_sector_is_proven_over_grpc_as_curio_asks_for_it(
         await until(lambda: daemon.bound != [])
         async with channel_to(f"unix:{tmp_path / 'cuzk.sock'}") as channel:
             caller = Caller(channel)
-            answer = await caller.prove(request_of(data), timeout=LONG_S)
+            answer = await caller.prove(porep_request(data), timeout=LONG_S)
             assert (answer.result.status, answer.result.job_id) == (1, "porep-1000-7")
-            assert (await caller.prove(request_of(data))).result.proof == answer.result.proof
+            assert (await caller.prove(porep_request(data))).result.proof == answer.result.proof
             bad = [
-                (request_of(data, miner_id=1001), "replica_id is not that of miner 1001"),
-                (request_of(data, sector_size=4096), "sector_size is 4096"),
-                (request_of(data[:-100]), "porep-1000-7: the file is not whole JSON"),
-                (request_of(spoilt(data)), "partition 0, challenge 0"),
-                (request_of(b""), "vanilla_proof is empty"),
+                (porep_request(data, miner_id=1001), "replica_id is not that of miner 1001"),
+                (porep_request(data, sector_size=4096), "sector_size is 4096"),
+                (porep_request(data[:-100]), "porep-1000-7: the file is not whole JSON"),
+                (porep_request(spoilt_c1()), "partition 0, challenge 0"),
+                (porep_request(b""), "vanilla_proof is empty"),
             ]
             for submit, says in bad:
                 code, text = await refused(caller.prove(submit, timeout=LONG_S))

@@ -1,0 +1,234 @@
+"""Jobs as clients come and go: joined, cancelled, waited for, urgent; many, and too many."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from pathlib import Path
+
+import grpc
+import pytest
+
+from cuzk.engine.settings import Settings
+from cuzk.errors import DeviceError
+from cuzk.server import proving_pb2 as pb
+from cuzk.server.daemon import Daemon
+from cuzk.server.service import DURABLE_KEY, POSITION_KEY
+from tests.engine.fakes import raises, wrong
+from tests.server.fakes import MIB, FakeProver, proof_of
+from tests.server.hall import Caller, porep, refused, until
+from tests.server.test_service import CANCELLED, COMPLETED, played
+
+FAILED, TIMEOUT = pb.AwaitProofResponse.FAILED, pb.AwaitProofResponse.TIMEOUT
+#: One job at a time.
+ONE = Settings(partition_workers=1, gpu_workers_per_device=1, synthesis_lookahead=1)
+
+
+def under_way(daemon: Daemon) -> list[str]:
+    return [entry.id for entry in daemon.book.under_way]
+
+
+async def begun(daemon: Daemon, count: int) -> None:
+    await until(lambda: len(under_way(daemon)) == count)
+
+
+def test_the_same_request_is_proven_once_for_all_who_ask(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep("a", sector_number=300)
+        answers = await asyncio.gather(*(caller.prove(submit) for _ in range(20)))
+        assert {answer.result.proof for answer in answers} == {proof_of(submit)}
+        assert (await caller.prove(submit)).result.proof == proof_of(submit)  # from what is kept
+        assert daemon.book.completed["porep-c2"] == 1
+
+    played(tmp_path, scenario)
+
+
+def test_a_client_that_goes_away_stops_its_job(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        gone = caller.prove(porep("gone", sector_number=1500, registered_proof=10))
+        late = caller.prove(porep("late", sector_number=1500, registered_proof=10), timeout=0.5)
+        await begun(daemon, 2)
+        gone.cancel()
+        assert (await refused(late))[0] is grpc.StatusCode.DEADLINE_EXCEEDED
+        await begun(daemon, 0)
+        await until(lambda: daemon.prover.status().jobs == ())
+        assert daemon.book.cancelled["porep-c2"] == 2 and daemon.book.failed.total() == 0
+
+    played(tmp_path, scenario)
+
+
+def test_a_client_that_goes_away_leaves_the_job_to_others_who_wait(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep("a", sector_number=500)
+        gone, stays = caller.prove(submit), caller.prove(submit)
+        await until(lambda: [entry.callers for entry in daemon.book.under_way] == [2])
+        gone.cancel()
+        assert (await stays).result.proof == proof_of(submit)
+        kept = porep("b", sector_number=500)
+        job_id = (await caller.call("SubmitProof", kept)).job_id
+        waiter = caller.call("AwaitProof", pb.AwaitProofRequest(job_id=job_id))
+        await until(lambda: [entry.callers for entry in daemon.book.under_way] == [1])
+        waiter.cancel()
+        result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id=job_id))
+        assert result.proof == proof_of(kept)
+
+    played(tmp_path, scenario)
+
+
+def test_waiting_ends_at_its_time_and_the_job_does_not(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep("a", sector_number=700)
+        await caller.call("SubmitProof", submit)
+        late = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a", timeout_ms=50))
+        assert late.status == TIMEOUT and "not done" in late.error_message and late.proof == b""
+        done = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a", timeout_ms=30_000))
+        assert (done.status, done.proof) == (COMPLETED, proof_of(submit))
+
+    played(tmp_path, scenario)
+
+
+def test_cancelling_answers_everyone_who_waits(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        calls = [asyncio.ensure_future(caller.prove(porep("a", sector_number=1500))) for _ in range(2)]
+        waits = caller.prove(porep("b", sector_number=1500))
+        await begun(daemon, 2)
+        await until(lambda: all(entry.callers for entry in daemon.book.under_way))
+        for job_id in ("a", "b"):
+            ask = pb.CancelProofRequest(job_id=job_id)
+            assert (await caller.call("CancelProof", ask)).was_running
+            assert not (await caller.call("CancelProof", ask)).was_running
+        results = [(await call).result for call in (*calls, waits)]
+        assert {result.status for result in results} == {CANCELLED}
+        assert not (await caller.call("CancelProof", pb.CancelProofRequest(job_id="none"))).was_running
+        await until(lambda: daemon.prover.status().jobs == ())
+
+    played(tmp_path, scenario)
+
+
+def test_a_cancelled_or_failed_job_is_done_anew_when_it_is_sent_again(tmp_path: Path) -> None:
+    prover = FakeProver()
+    prover.setup.fates["cuda:0"] = deque([raises(ValueError("a mistake"))])
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep("a")
+        first = (await caller.prove(submit)).result
+        assert first.status == FAILED and "a mistake" in first.error_message and first.proof == b""
+        kept = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
+        assert kept.status == FAILED
+        assert (await caller.prove(submit)).result.proof == proof_of(submit)
+        kept = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
+        assert kept.status == COMPLETED
+
+    played(tmp_path, scenario, prover)
+
+
+def test_each_failure_is_counted_once_however_many_partitions_it_has(tmp_path: Path) -> None:
+    prover = FakeProver()
+    prover.setup.fates["cuda:0"] = deque([raises(DeviceError("broken"))] * 3)
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        result = (await caller.prove(porep("a", registered_proof=10))).result
+        assert result.status == FAILED
+        assert (await caller.call("GetStatus")).total_proofs_failed == 1
+
+    played(tmp_path, scenario, prover)
+
+
+def test_a_wrong_proof_of_any_kind_never_reaches_a_client(tmp_path: Path) -> None:
+    prover = FakeProver(("cuda:0", "cuda:1"))
+    prover.setup.fates["cuda:0"] = deque([wrong] * 2)
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        for number in (1, 2, 3, 4):
+            submit = pb.SubmitProofRequest(proof_kind=number, vanilla_proofs=[b"x"], registered_proof=4)
+            result = (await caller.prove(submit)).result
+            assert (result.status, result.proof) == (COMPLETED, proof_of(submit))
+
+    played(tmp_path, scenario, prover)
+
+
+def test_urgent_jobs_go_first_even_past_those_that_wait_outside_the_engine(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        ended: list[str] = []
+        daemon.book.on_ended.append(lambda entry: ended.append(entry.id))
+        calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=150))) for k in range(12)]
+        await begun(daemon, 12)
+        urgent = pb.SubmitProofRequest(request_id="now", proof_kind=4, vanilla_proofs=[b"x"])
+        assert (await caller.prove(urgent)).result.status == COMPLETED
+        assert ended.index("now") <= 3
+        await asyncio.gather(*calls)
+
+    played(tmp_path, scenario, FakeProver(settings=ONE))
+
+
+def test_a_job_that_is_wanted_sooner_by_another_goes_sooner(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        ended: list[str] = []
+        daemon.book.on_ended.append(lambda entry: ended.append(entry.id))
+        calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=100))) for k in range(12)]
+        await begun(daemon, 12)
+        await caller.prove(porep("11", sector_number=100, priority=pb.CRITICAL))
+        assert ended.index("11") <= 3
+        await asyncio.gather(*calls)
+
+    played(tmp_path, scenario, FakeProver(settings=ONE))
+
+
+def test_overload_queues_and_tells_how_many_come_first(tmp_path: Path) -> None:
+    """Of 24 inputs the engine's memory holds two."""
+    prover = FakeProver(host_bytes=64 * MIB)
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submits = [porep(str(k), b"%4d" % k + bytes(3 * MIB), sector_number=200) for k in range(24)]
+        calls = [caller.prove(submit) for submit in submits]
+        positions = []
+        for submit, call in zip(submits, calls, strict=True):
+            assert (await call).result.proof == proof_of(submit)
+            said = dict(await call.initial_metadata())
+            positions.append(int(said[POSITION_KEY]))
+            assert said[DURABLE_KEY] == "yes"
+        assert max(positions) > 5 and min(positions) == 0
+        last = await caller.call("SubmitProof", porep("last"))
+        assert (last.job_id, last.queue_position, last.assigned_gpu) == ("last", 0, "")
+        assert daemon.store.in_memory == 0
+        await until(lambda: daemon.store.on_disk == 0)
+
+    played(tmp_path, scenario, prover, journal=tmp_path / "journal")
+
+
+def test_without_room_on_the_disk_requests_stay_in_memory_and_clients_are_told(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        call = caller.prove(porep("a", bytes(MIB)))
+        assert (await call).result.status == COMPLETED
+        assert dict(await call.initial_metadata())[DURABLE_KEY] == "no"
+        code, text = await refused(caller.prove(porep("b", bytes(4 * MIB))))
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED and "no room for this request" in text
+        assert daemon.store.in_memory == 0
+
+    played(tmp_path, scenario, journal=tmp_path / "journal", journal_bytes=MIB // 2, memory_bytes=3 * MIB)
+
+
+def test_results_are_forgotten_by_number_and_by_age(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        for k in range(4):
+            await caller.prove(porep(str(k)))
+        code, _ = await refused(caller.call("AwaitProof", pb.AwaitProofRequest(job_id="0")))
+        assert code is grpc.StatusCode.NOT_FOUND
+        assert (await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="3"))).status == COMPLETED
+        daemon.book.kept_s = -1.0
+        code, _ = await refused(caller.call("AwaitProof", pb.AwaitProofRequest(job_id="3")))
+        assert code is grpc.StatusCode.NOT_FOUND
+
+    played(tmp_path, scenario, results_kept=3)
+
+
+@pytest.mark.parametrize("name", ["wdpost-1-0-[1 2 3 4 5 6 7 8]", "a,b", "ü\n", ""])
+def test_any_name_of_a_request_will_do(name: str, tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep(name)
+        result = (await caller.prove(submit)).result
+        assert result.proof == proof_of(submit)
+        assert result.job_id == name if name else re.fullmatch("[0-9a-f]{16}", result.job_id)
+
+    played(tmp_path, scenario)
