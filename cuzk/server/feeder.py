@@ -114,7 +114,7 @@ class Feeder:
                 listener(entry)
             job = await self._loop.run_in_executor(self._threads, self._submit, request, entry)
         except BusyError:
-            self._put_back(entry)
+            self._put_back(entry, request)
             return
         except Exception as error:
             self._end(entry, self._outcome(entry, Status.FAILED, error=error))
@@ -129,12 +129,13 @@ class Feeder:
     def _submit(self, request: ProofRequest, entry: Entry) -> Job:
         return self._prover.submit(replace(request, priority=entry.priority), entry.id)
 
-    def _put_back(self, entry: Entry) -> None:
+    def _put_back(self, entry: Entry, request: ProofRequest) -> None:
         """The engine has no room for its inputs: when a job has ended, or after a while, there may be."""
         self._fed.discard(entry)
         if self._is_closed:
             self._book.hand_back(entry)
         elif entry.outcome is None:
+            entry.source = request
             self._waiting.add(entry)
             self._is_busy = True
             self._loop.call_later(_BUSY_S, self._try_again)
