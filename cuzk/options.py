@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cuzk.errors import ResourceError
+from cuzk.errors import InputError, ResourceError
+from cuzk.sector.commitments import Committed, parse_commitment
 from cuzk.units import parse_size
 
 if TYPE_CHECKING:
@@ -64,6 +65,21 @@ class HashType(click.ParamType):  # type: ignore[type-arg]
         if len(decoded) != HASH_BYTES:
             self.fail(f"{len(decoded)} bytes where {HASH_BYTES} are expected", param, ctx)
         return decoded
+
+
+class CommitmentType(click.ParamType):  # type: ignore[type-arg]
+    """A commitment of 32 bytes: hexadecimal digits, or its CID."""
+
+    name = "hex|cid"
+
+    def __init__(self, to: Committed) -> None:
+        self._to = to
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        try:
+            return value if isinstance(value, bytes) else parse_commitment(value, self._to, where="")
+        except InputError as error:
+            self.fail(error.what, param, ctx)
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
@@ -125,9 +141,9 @@ _BESIDE: tuple[Callable[[F], F], ...] = (
     click.option("--randomness", type=HashType(), help="Of a bare list, for wpost and winning."),
     click.option("--partition-index", type=click.IntRange(min=0), default=0,
                  help="Of a bare list, for wpost of API version 1.0.0; 0 without it."),
-    click.option("--comm-r-old", type=HashType(), help="Of a bare list, for snap."),
-    click.option("--comm-r-new", type=HashType(), help="Of a bare list, for snap."),
-    click.option("--comm-d-new", type=HashType(), help="Of a bare list, for snap."),
+    click.option("--comm-r-old", type=CommitmentType(Committed.REPLICA), help="Of a bare list, for snap."),
+    click.option("--comm-r-new", type=CommitmentType(Committed.REPLICA), help="Of a bare list, for snap."),
+    click.option("--comm-d-new", type=CommitmentType(Committed.DATA), help="Of a bare list, for snap."),
 )  # fmt: skip
 
 
