@@ -1,4 +1,4 @@
-"""A bare list of an update's partition proofs at the command line, commitments beside it as hex and as CIDs."""
+"""A bare list of an update's proofs at the command line, with commitments beside it as hex and as CIDs."""
 
 from __future__ import annotations
 
