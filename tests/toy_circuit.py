@@ -8,16 +8,20 @@ from __future__ import annotations
 import numpy as np
 
 from cuzk.circuit.builder import Circuit, CircuitBuilder
-from cuzk.circuit.numbers import free_numbers, inputize
+from cuzk.circuit.numbers import free_numbers, inputize, to_bits
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.witness import FreeValues
 
 TOY_PUBLIC_INPUT = 0x6D6F8106657F1F4D7BABCBAF436A9D7669C04E726E5896D89317D9833E5FA9BE
 
 
-def toy_circuit() -> Circuit:
+def toy_circuit(bits_of_digest: int = 0) -> Circuit:
+    """With 255 bits of the digest so many times: of 313 numbers and 255 bits most are numbers, of 510 few."""
     builder = CircuitBuilder("toy")
-    inputize(builder, poseidon(builder, free_numbers(builder, 2)))
+    digest = poseidon(builder, free_numbers(builder, 2))
+    inputize(builder, digest)
+    for _ in range(bits_of_digest):
+        to_bits(builder, digest)
     return builder.circuit()
 
 

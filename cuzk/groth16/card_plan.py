@@ -100,10 +100,10 @@ class Part:
 class SectionPlan:
     """How one section's sum is computed.
 
-    points        of the section; full of them meet full scalars
+    points        of the section; full of them are taken with full scalars, all or a few: `qap.FullCounts`
     slice_points  None: the section is resident; else so many points are on the card at a time, twice
     selected      the sum over bits, of a slice; None for h
-    msm           of the full scalars; for h of all its points, or of a slice
+    msm           of the full scalars; where all are full of all points, or of a slice
     """
 
     section: SectionName
@@ -116,6 +116,11 @@ class SectionPlan:
     @property
     def form(self) -> Form:
         return form_of(self.section)
+
+    @property
+    def all_full(self) -> bool:
+        """Whether the MSM is over all points, or each slice of them."""
+        return self.full == self.points
 
     @property
     def slices(self) -> int:
@@ -132,13 +137,14 @@ class SectionPlan:
         if self.slice_points is None:
             return points_bytes(self.form, self.points)
         at_once = min(self.slice_points, self.points)
-        beside = _SCALAR_BYTES * at_once if self.selected is None else at_once
+        beside = (_SCALAR_BYTES if self.all_full else 0) * at_once
+        beside += 0 if self.selected is None else at_once
         return points_bytes(self.form, 2 * at_once) + beside + decoder_bytes(self.form, at_once)
 
     @property
     def full_bytes(self) -> int:
-        """Of what the sum over full scalars has for itself: h has its points anyway."""
-        collected = 0 if self.selected is None else points_bytes(self.form, self.full)
+        """Of what the sum over full scalars has for itself; where all are full, it has no other points."""
+        collected = 0 if self.all_full else points_bytes(self.form, self.full)
         return collected + self.msm.kept_bytes
 
     def workspace_bytes(self, multiprocessors: int) -> int:
@@ -149,9 +155,10 @@ class SectionPlan:
     def costs(self, speed: Speed) -> list[tuple[int, SumCost]]:
         """Of the sum over bits, if there is one, and of the MSM; each with how often it is computed."""
         msm = msm_cost(self.form, self.msm, speed)
-        if self.selected is None:
-            return [(self.slices, msm)]
-        return [(self.slices, selected_cost(self.form, self.selected, speed)), (1, msm)]
+        costs = [(self.slices if self.all_full else 1, msm)]
+        if self.selected is not None:
+            costs.insert(0, (self.slices, selected_cost(self.form, self.selected, speed)))
+        return costs
 
     def expected_ms(self, speed: Speed) -> float:
         return sum(times * cost.total_ms for times, cost in self.costs(speed))
@@ -249,8 +256,9 @@ class CardPlan:
         """All of the card's memory."""
         selected = [section.selected for section in self.sections if section.selected is not None]
         checked = selected_plan(FQ_GPU, max(section.at_once for section in self.sections))
-        lists = sum(plan.kept_bytes for plan in selected) + self.of_section("h").full_bytes
-        full = sum(section.full_bytes for section in self.sections if section.selected is not None)
+        lists = sum(plan.kept_bytes for plan in selected)
+        lists += sum(section.full_bytes for section in self.sections if section.all_full)
+        full = sum(section.full_bytes for section in self.sections if not section.all_full)
         return [
             *(Part(name=f"points of {one.section}", nbytes=one.held_bytes) for one in self.sections),
             Part(name="points of full scalars", nbytes=full, phases=("proving",)),
@@ -314,15 +322,16 @@ class CardPlan:
 def _over_variables(
     facts: CardFacts, counts: PointCounts, full: FullCounts, name: SectionName, slice_points: int | None
 ) -> SectionPlan:
-    """Of l, a or b: bits, and few full scalars, whose points are collected once; its least plan."""
+    """Of l, a or b: bits, and full scalars, whose points are collected if they are few; its least plan."""
     points, form = counts.of(name), form_of(name)
+    at_once, all_full = min(slice_points or points, points), full.of(name) == points
     return SectionPlan(
         section=name,
         points=points,
         full=full.of(name),
         slice_points=slice_points,
-        selected=selected_plan(form, min(slice_points or points, points)),
-        msm=least_msm_plan(form, full.of(name), facts),
+        selected=selected_plan(form, at_once),
+        msm=least_msm_plan(form, at_once if all_full else full.of(name), facts),
     )
 
 

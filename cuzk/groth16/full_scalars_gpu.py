@@ -1,4 +1,4 @@
-"""The sum over the few points of a mostly-bits section whose scalars are full, on a GPU."""
+"""The sum over the few points of a section whose scalars are full, all others being bits, on a GPU."""
 
 from __future__ import annotations
 

@@ -32,7 +32,11 @@ def point_counts(circuit: Circuit) -> PointCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullCounts:
-    """How many points of a section meet full scalars, all others bits; `b` serves both groups."""
+    """How many points of a section a GPU takes with full scalars, others with bits; `b` serves both groups.
+
+    Where most of a section's scalars are full, all of them are taken so: its points need not be collected,
+    which would nearly double them.
+    """
 
     l: int  # noqa: E741  the format's own name
     a: int
@@ -45,5 +49,14 @@ class FullCounts:
 @lru_cache(maxsize=2)
 def full_counts(circuit: Circuit) -> FullCounts:
     """Of a circuit's sections; inputs count as full."""
+    points = point_counts(circuit)
     in_a, in_b = (marks.count(side & circuit.full) for side in circuit.packed_occurrences)
-    return FullCounts(l=circuit.num_full, a=in_a, b=in_b)
+    return FullCounts(
+        l=_all_or_few(circuit.num_full, points.l),
+        a=_all_or_few(in_a, points.a),
+        b=_all_or_few(in_b, points.b),
+    )
+
+
+def _all_or_few(full: int, points: int) -> int:
+    return points if 2 * full > points else full

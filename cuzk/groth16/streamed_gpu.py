@@ -3,8 +3,7 @@
 Place      two arrays of a slice: `incoming`, which a thread of its own fills, and `points`, which all sums
            read; a copy within the card from one to the other takes a hundredth of the transfer
 Padding    the last slice is short: the scalars of the rest are zero, its points left over from before
-Full       of mostly-bits sections the few points that meet full scalars are collected once, in a pass of
-           their own, and stay
+Full       where few points meet full scalars they are collected once, in a pass of their own, and stay
 Cost       a section's bytes over the bus, each proof; 47 GB for sectors of 32 GiB
 """
 
@@ -81,27 +80,34 @@ class PassingPoints(Keeper):
         return sums
 
 
-class StreamedBits(Keeper):
-    """The sum over a section whose scalars are mostly bits; resident twin: `target_gpu.MostlyBits`."""
+class StreamedSection(Keeper):
+    """The sum over a section with bits and full scalars; resident twin: `target_gpu.BitsAndFull`."""
 
     def __init__(
         self, device: CudaDevice, source: PointSource, plan: SectionPlan, workspace: DeviceArray
     ) -> None:
         super().__init__()
-        assert plan.selected is not None
         self._device, self._plan, self._workspace = device, plan, workspace
         self._scalars: SectionScalars | None = None
         try:
             self.passing = self.keep(PassingPoints(device, source, plan))
-            self._bits = self.keep(device.allocate(self.passing.at_once, np.uint8))
-            points = self.passing.points
-            self._selected = self.keep(
-                GpuSelectedSum(device, plan.form, points.x, points.y, plan.selected, workspace)
-            )
-            self._full_scalars = self.keep(FullScalars(device, plan, workspace, self._collected))
+            self._sums_of_slices()
         except BaseException:
             self.close()
             raise
+
+    def _sums_of_slices(self) -> None:
+        """Over the bits of a slice; and over its full scalars, unless they are few."""
+        device, plan, passing = self._device, self._plan, self.passing
+        assert plan.selected is not None
+        axes = passing.points.x, passing.points.y
+        self._bits = self.keep(device.allocate(passing.at_once, np.uint8))
+        self._selected = self.keep(GpuSelectedSum(device, plan.form, *axes, plan.selected, self._workspace))
+        if plan.all_full:
+            self._full = self.keep(device.allocate((passing.at_once, 4), np.uint64))
+            self._msm = self.keep(GpuMsm(device, plan.form, *axes, plan.msm, self._workspace))
+        else:
+            self._few = self.keep(FullScalars(device, plan, self._workspace, self._collected))
 
     def begin(self, scalars: SectionScalars) -> None:
         """Nothing is submitted yet: slices need the host."""
@@ -110,15 +116,22 @@ class StreamedBits(Keeper):
     def collect(self) -> Callable[[], Any]:
         """Computes the sum. What comes back gives it: affine, plain integers, None for the identity."""
         assert self._scalars is not None, "begin comes first"
-        device, curve, scalars = self._device, curve_of(self._plan.form), self._scalars
-        total = None
-        over_full = self._full_scalars.over(scalars.full_index)
+        curve, scalars, total = curve_of(self._plan.form), self._scalars, None
+        few = None if scalars.full_index is None else self._few.over(scalars.full_index)
         for first, count in self.passing.slices():
-            device.copy(scalars.bits.rows(first, first + count), self._bits.rows(0, count))
-            device.clear(self._bits.rows(count, self._bits.shape[0]))
+            self._pass(scalars.bits, first, count, self._bits)
             total = curve.add(total, self._selected.run(self._bits))
-        total = curve.add(total, over_full.run(scalars.full_scalars))
+            if few is None:
+                self._pass(scalars.full_scalars, first, count, self._full)
+                total = curve.add(total, self._msm.run(self._full))
+        if few is not None:
+            total = curve.add(total, few.run(scalars.full_scalars))
         return lambda: total
+
+    def _pass(self, scalars: DeviceArray, first: int, count: int, into: DeviceArray) -> None:
+        """Those of a slice, and 0 behind the last."""
+        self._device.copy(scalars.rows(first, first + count), into.rows(0, count))
+        self._device.clear(into.rows(count, into.shape[0]))
 
     def _collected(self, index: NDArray[np.uint32]) -> GpuPoints:
         """The points of these numbers, by a pass over all."""

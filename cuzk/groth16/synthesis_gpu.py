@@ -23,8 +23,9 @@ from cuzk.circuit.marks import Marks, counts_before
 from cuzk.circuit.rows import A, B, C
 from cuzk.circuit.witness import FreeValues
 from cuzk.groth16.parameters import SectionName
-from cuzk.groth16.query import selections
-from cuzk.groth16.synthesis_plan import MARKED, TAKEN, lead_bytes, synthesis_layout, tables_of
+from cuzk.groth16.qap import full_counts, point_counts
+from cuzk.groth16.query import Selection, selections
+from cuzk.groth16.synthesis_plan import MARKED, TAKEN, lead_bytes, synthesis_layout, tables_of, zero_row
 from cuzk.kernels import selection_gpu, template_rows_gpu, witness_gpu
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cuda import CudaDevice
@@ -42,12 +43,12 @@ class SectionScalars:
     """The scalars of a section's points on the card: what `query.Query` is on the CPU.
 
     bits          (n,) uint8, 0 where the scalar is full
-    full_index    (k,) uint32, on the host, ascending
-    full_scalars  (k, 4) uint64, canonical
+    full_index    (k,) uint32, on the host, ascending; None where all points are taken with full scalars
+    full_scalars  (k, 4) uint64, canonical, or (n, 4), 0 where the scalar is a bit
     """
 
     bits: DeviceArray
-    full_index: NDArray[np.uint32]
+    full_index: NDArray[np.uint32] | None
     full_scalars: DeviceArray
 
 
@@ -81,14 +82,13 @@ class DeviceSynthesis:
         first, end = lead_bytes(circuit), at["bits"].shape[0]
         self.bits = at["bits"].rows(first, end)
         self._all_bits = at["bits"].rows(first - circuit.num_inputs, end)  # those of inputs are 0
-        self.values = at["values"]
+        self.values = at["values"].rows(0, zero_row(circuit))
         self._words = _as_words(self.values)
         self._tables = [part for name, part in at.items() if name.startswith("table ")]
-        of = selections(circuit)
         self.scalars: dict[SectionName, SectionScalars] = {
             section: SectionScalars(
                 bits=at[f"bits of {section}"] if section in MARKED else self.bits,
-                full_index=of.of(section).full_index,
+                full_index=None if self._all_full(section) else self._selection(section).full_index,
                 full_scalars=at[f"full of {section}"],
             )
             for section in TAKEN
@@ -98,16 +98,32 @@ class DeviceSynthesis:
     def _upload_tables(self) -> None:
         circuit, tables = self.circuit, tables_of(self.circuit)
         for section in TAKEN:
-            selection = selections(circuit).of(section)
-            tables[f"index of {section}"] = selection.values.astype(np.uint32)
+            tables[f"index of {section}"] = self._rows_of_full_scalars(section)
             if section in MARKED:
-                words, starts = words_of(selection.marks)
+                words, starts = words_of(self._selection(section).marks)
                 tables |= {f"marks of {section}": words, f"starts of {section}": starts}
         for name, table in tables.items():
             self.device.upload(table, into=self._at[name], stream=self.stream)
+        last = zero_row(circuit)
         self.device.clear(self._at["bits"], stream=self.stream)
+        self.device.clear(self._at["values"].rows(last, last + 1), stream=self.stream)
         one = np.array([[1, 0, 0, 0]], np.uint64)
         self.device.upload(one, into=self.values.rows(0, 1), stream=self.stream)
+
+    def _selection(self, section: SectionName) -> Selection:
+        return selections(self.circuit).of(section)
+
+    def _all_full(self, section: SectionName) -> bool:
+        return full_counts(self.circuit).of(section) == point_counts(self.circuit).of(section)
+
+    def _rows_of_full_scalars(self, section: SectionName) -> NDArray[np.uint32]:
+        """Where in the values the full scalars are; where all are taken as such, a bit's is the row of 0."""
+        selection = self._selection(section)
+        if not self._all_full(section):
+            return selection.values
+        rows = np.full(point_counts(self.circuit).of(section), zero_row(self.circuit), np.uint32)
+        rows[selection.full_index] = selection.values
+        return rows
 
     def _wave_launches(self) -> list[Launch]:
         kernel, order = self.device.load(fill_wave), self._at["order"]

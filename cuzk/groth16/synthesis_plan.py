@@ -33,6 +33,11 @@ def lead_bytes(circuit: Circuit) -> int:
     return -(-circuit.num_inputs // _ALIGNMENT) * _ALIGNMENT
 
 
+def zero_row(circuit: Circuit) -> int:
+    """Which row of the values is 0 for ever: behind all others."""
+    return circuit.num_inputs + circuit.num_full
+
+
 def mark_words(circuit: Circuit) -> int:
     """Words with a bit for each variable."""
     return -(-(circuit.num_inputs + circuit.num_aux) // MARKS_A_WORD)
@@ -55,7 +60,7 @@ def synthesis_layout(circuit: Circuit) -> Layout:
     """All that a card holds of a circuit's variables."""
     parts, points, full = Layout(), point_counts(circuit), full_counts(circuit)
     parts.add("bits", lead_bytes(circuit) + circuit.num_aux, np.uint8)
-    parts.add("values", (circuit.num_inputs + circuit.num_full, 4), np.uint64)
+    parts.add("values", (zero_row(circuit) + 1, 4), np.uint64)
     tables = tables_of(circuit)
     for name, table in tables.items():
         parts.add(name, table.shape, table.dtype)

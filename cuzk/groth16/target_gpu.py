@@ -29,7 +29,7 @@ from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
 from cuzk.groth16.qap import full_counts
-from cuzk.groth16.streamed_gpu import PassingPoints, StreamedBits, StreamedMsm
+from cuzk.groth16.streamed_gpu import PassingPoints, StreamedMsm, StreamedSection
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
 from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.groth16.target import End, Pending, group_point, require_subgroup
@@ -59,8 +59,8 @@ def _end(section: SectionName, affine: Callable[[], Any]) -> End:
     return lambda: group_point(section, affine())
 
 
-class MostlyBits(Keeper):
-    """A section on the card whose scalars are mostly bits; `workspace` is every sum's."""
+class BitsAndFull(Keeper):
+    """A section on the card with bits and full scalars; `workspace` is every sum's."""
 
     def __init__(
         self, device: CudaDevice, plan: SectionPlan, points: GpuPoints, workspace: DeviceArray
@@ -68,15 +68,20 @@ class MostlyBits(Keeper):
         super().__init__()
         self._form = plan.form
         self._selected = self.keep(over_bits(device, points, workspace))
-        self._full_scalars = self.keep(
-            FullScalars(device, plan, workspace, lambda index: gathered(device, points, index, workspace))
-        )
-        self._full: GpuMsm | None = None  # of the proof that has begun
+        self._full: GpuMsm | None = None  # of the proof that has begun, or always the one over all points
+        if plan.all_full:
+            self._full = self.keep(GpuMsm(device, plan.form, points.x, points.y, plan.msm, workspace))
+        else:
+            self._few = self.keep(
+                FullScalars(device, plan, workspace, lambda index: gathered(device, points, index, workspace))
+            )
 
     def begin(self, scalars: SectionScalars) -> None:
         """Submit both sums."""
         self._selected.submit(scalars.bits)
-        self._full = self._full_scalars.over(scalars.full_index)
+        if scalars.full_index is not None:
+            self._full = self._few.over(scalars.full_index)
+        assert self._full is not None
         self._full.submit(scalars.full_scalars)
 
     def collect(self) -> Callable[[], Any]:
@@ -104,7 +109,7 @@ class _Sums:
         self.workspace = workspace = device.allocate(plan.workspace_bytes, np.uint8)
         self._streamed: dict[SectionName, PassingPoints] = {}
         self.over_h: GpuMsm | StreamedMsm
-        self.sections: dict[SectionName, MostlyBits | StreamedBits] = {}
+        self.sections: dict[SectionName, BitsAndFull | StreamedSection] = {}
         of_h = plan.of_section("h")
         if "h" in points:
             self.over_h = GpuMsm(device, FQ_GPU, points["h"].x, points["h"].y, of_h.msm, workspace)
@@ -113,10 +118,10 @@ class _Sums:
             self._streamed["h"] = self.over_h.passing
         for section, _ in SECTIONS[1:]:
             if section in points:
-                held = MostlyBits(device, plan.of_section(section), points[section], workspace)
+                held = BitsAndFull(device, plan.of_section(section), points[section], workspace)
                 self.sections[section] = held
             else:
-                passing = StreamedBits(device, source, plan.of_section(section), workspace)
+                passing = StreamedSection(device, source, plan.of_section(section), workspace)
                 self.sections[section] = passing
                 self._streamed[section] = passing.passing
 

@@ -29,11 +29,14 @@ from cuzk.events import Event, Notice, StageAdvanced, StageDone, StageStarted, i
 from cuzk.groth16 import full_scalars_gpu, streamed_gpu, target_gpu
 from cuzk.groth16.card_plan import PHASES, CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
+from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import SECTIONS, SectionName, open_parameters
 from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import Randomizers, begin_sums, prove
 from cuzk.groth16.qap import domain_log2
+from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.target_gpu import GpuTarget
+from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels import ntt_schedule
 from cuzk.kernels.cuda_jit import CudaKernel
@@ -54,7 +57,7 @@ from tests.engine.fakes import turn_alone
 from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.fake_cuda import FakeDriver, card
-from tests.toy_circuit import toy_values
+from tests.toy_circuit import toy_circuit, toy_values
 
 P, RADIX = FQ.p, 1 << 384
 WORD_BYTES, COORDINATE = 4, 48
@@ -426,6 +429,50 @@ def test_a_card_holds_what_its_plan_says_when_points_only_pass(
     assert memory.peak_bytes == plan.bytes_in("proving")
     target.close()
     assert idle_driver.held == {}
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["most are numbers", "most are bits"])
+def mixed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Circuit, Path]:
+    """Circuits whose sections have both numbers and bits, and their parameters."""
+    circuit, folder = toy_circuit(request.param), tmp_path_factory.mktemp("mixed")
+    trapdoors = Trapdoors.of([2, 3, 5, 7, 11])
+    path = generate(
+        CpuDevice(threads=2), circuit, trapdoors, folder=folder, stem="mixed", sector_bytes=0, given=True
+    )
+    return circuit, path
+
+
+@pytest.mark.parametrize("sections", [[], ["l", "b_g2"], ["h", "l", "a", "b_g1", "b_g2"]])
+def test_bits_and_numbers_of_a_section_meet_their_points(
+    sections: list[SectionName],
+    driver: FakeDriver,
+    mixed: tuple[Circuit, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Numbers by collected points if they are few, else by all points; the CPU makes the same proof."""
+    (circuit, path), parameters = mixed, open_parameters(mixed[1])
+    streamed(monkeypatch, sections, 64)
+    target, host = target_on(driver, path), CpuDevice(threads=2)
+    target.prepare()
+    target.opened(circuit)
+    plan = target._planned.result()
+    most_are_numbers = circuit.num_aux < 600
+    assert plan.of_section("l").all_full is most_are_numbers
+    proofs = [
+        prove(
+            by,
+            parameters,
+            circuit,
+            by.assign(circuit, toy_values(1, 2)),
+            Randomizers(r=13, s=17),
+            public_inputs=PUBLIC_INPUTS,
+        )
+        for by in (CpuTarget(host, parameters), target, target)
+    ]
+    assert proofs[0] == proofs[1] == proofs[2]
+    assert target._device.memory.peak_bytes <= plan.bytes_in("proving")
+    target.close()
+    assert driver.held == {}
 
 
 class WatchedDriver:
