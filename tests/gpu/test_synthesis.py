@@ -15,19 +15,15 @@ from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.numbers import free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
-from cuzk.circuit.witness import Assignment, FreeValues, assign
-from cuzk.groth16.query import selections
+from cuzk.circuit.witness import Assignment, FreeValues
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
-from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
 from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from tests.circuit.plain import free
+from tests.gpu.compared import HOST, SIDES, assert_equal, assert_scalars_equal
 from tests.sector.documents import POREP
-
-HOST = CpuDevice()
-SIDES = range(3)
 
 
 def sector(file: str) -> tuple[Circuit, FreeValues]:
@@ -41,27 +37,6 @@ def synthesis(device: CudaDevice) -> Iterator[DeviceSynthesis]:
     synthesis = DeviceSynthesis(device, sector("2k-zero.json")[0])
     yield synthesis
     synthesis.close()
-
-
-def assert_equal(device: CudaDevice, synthesis: DeviceSynthesis, values: FreeValues) -> Assignment:
-    """Variables and rows are the CPU's."""
-    circuit = synthesis.circuit
-    expected = assign(HOST, circuit, values)
-    synthesis.assign(values)
-    synthesis.synchronise()
-    assert np.array_equal(device.download(synthesis.bits), expected.bits)
-    assert np.array_equal(device.download(synthesis.values), expected.values)
-    m = circuit.num_constraints + 1000
-    with device.allocate((m, 4), np.uint64) as out:
-        for side in SIDES:
-            synthesis.rows(side, out)
-            synthesis.synchronise()
-            found = device.download(out)
-            assert np.array_equal(
-                found[: circuit.num_constraints], evaluate_side(HOST, circuit, expected, side)
-            )
-            assert not found[circuit.num_constraints :].any()
-    return expected
 
 
 @pytest.mark.parametrize("file", ["2k-random.json", "2k-zero.json", "2k-synthetic.json"])
@@ -121,11 +96,4 @@ def test_a_flipped_bit_is_found_by_its_row(
 
 def test_scalars_of_the_sections_are_the_cpus(device: CudaDevice, synthesis: DeviceSynthesis) -> None:
     circuit, values = sector("2k-random.json")
-    expected = assign(HOST, circuit, values)
-    synthesis.assign(values)
-    synthesis.synchronise()
-    for section, scalars in synthesis.scalars.items():
-        query = selections(circuit).of(section).query(expected)
-        assert np.array_equal(device.download(scalars.bits), query.bits)
-        assert np.array_equal(scalars.full_index, query.full_index)
-        assert np.array_equal(device.download(scalars.full_scalars), query.full_scalars)
+    assert_scalars_equal(device, synthesis, assert_equal(device, synthesis, values))

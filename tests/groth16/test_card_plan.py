@@ -17,6 +17,8 @@ SMALL = PointCounts(ic=40, h=4_194_303, l=2_685_673, a=2_674_948, b=685_522)  # 
 SMALL_FULL = FullCounts(l=43_806, a=43_000, b=30_000)
 LARGE = PointCounts(ic=328, h=134_217_727, l=130_169_893, a=129_753_620, b=33_112_282)  # of 32 GiB
 LARGE_FULL = FullCounts(l=1_699_102, a=1_500_000, b=1_500_000)
+WINDOW = PointCounts(ic=25_840, h=134_217_727, l=126_902_376, a=96_205_645, b=91_925_767)  # of 32 GiB
+WINDOW_FULL = FullCounts(l=126_902_376, a=96_205_645, b=91_925_767)
 SYNTHESIS = 64 << 20
 
 
@@ -118,6 +120,30 @@ def test_a_card_that_is_too_small_even_for_slices_is_refused() -> None:
     assert not plan.fits
     with pytest.raises(ResourceError, match=r"11\.6 GiB can be used"):
         plan.require("cuda:0")
+
+
+def test_points_that_all_meet_numbers_are_on_a_card_once() -> None:
+    plan = CardPlan.of(card(139), WINDOW, WINDOW_FULL, 16 * GIB)
+    assert plan.fits and plan.streamed_bytes == 0
+    held = {part.name: part.nbytes for part in plan.parts}
+    assert held["points of full scalars"] == 0
+    for section in plan.sections:
+        assert section.msm.n == section.points == WINDOW.of(section.section)
+
+
+@pytest.mark.parametrize("free_gib", [64, 48])
+def test_numbers_of_a_streamed_section_meet_its_slices(free_gib: float) -> None:
+    plan = CardPlan.of(card(free_gib), WINDOW, WINDOW_FULL, 16 * GIB)
+    assert plan.fits
+    held = {part.name: part.nbytes for part in plan.parts}
+    streamed = [section for section in plan.sections if section.slice_points]
+    for section in streamed:
+        n, form = section.slice_points, FQ2_GPU if section.section == "b_g2" else FQ_GPU
+        assert n is not None and section.msm.n == n
+        points, bits = 2 * n * (192 if form is FQ2_GPU else 96), 0 if section.section == "h" else n
+        assert held[f"points of {section.section}"] == points + 32 * n + bits + decoder_bytes(form, n)
+        assert {times for times, _ in section.costs(plan.facts)} == {section.slices}
+    assert streamed
 
 
 def test_a_streamed_section_holds_two_slices_and_all_of_its_points_pass() -> None:

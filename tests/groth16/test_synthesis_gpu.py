@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 if find_spec("numba_cuda") is None:
@@ -19,12 +18,10 @@ from cuzk.circuit.merkle_path import merkle_path, sha256_node
 from cuzk.circuit.numbers import free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
-from cuzk.circuit.witness import Assignment, FreeValues, assign, free_places
+from cuzk.circuit.witness import Assignment, FreeValues, free_places
 from cuzk.errors import ResourceError
-from cuzk.groth16.query import selections
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.kernels.cuda_jit import CudaKernel
-from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
 from cuzk.kinds import built_circuit, circuit_of, free_values
@@ -32,14 +29,13 @@ from cuzk.sector.c1 import read_c1
 from cuzk.sector.post import read_post
 from cuzk.sector.update import read_update
 from tests.circuit.plain import free
+from tests.gpu.compared import HOST, assert_equal, assert_scalars_equal
 from tests.groth16.played_circuit import EFFECTS
 from tests.kernels.fake_cuda import FakeDriver, card
 from tests.sector.documents import POREP
 from tests.sector.post_vectors import pieces
 from tests.sector.updates import update_pieces
 from tests.toy_circuit import toy_circuit, toy_values
-
-HOST = CpuDevice(threads=2)
 
 
 def toy() -> tuple[Circuit, FreeValues]:
@@ -101,30 +97,10 @@ def winning() -> tuple[Circuit, FreeValues]:
 @pytest.mark.parametrize("made", [toy, paths, sector, update, window, winning])
 def test_variables_rows_and_scalars_are_those_of_the_cpu(made: Any, device: CudaDevice) -> None:
     circuit, values = made()
-    expected = assign(HOST, circuit, values)
     synthesis = DeviceSynthesis(device, circuit)
     for _ in range(2):  # nothing is left of the partition before
-        synthesis.assign(values)
-        assert np.array_equal(device.download(synthesis.bits), expected.bits)
-        assert np.array_equal(device.download(synthesis.values), expected.values)
-    m = circuit.num_constraints + 9
-    with device.allocate((m, 4), np.uint64) as out:
-        for side in range(3):
-            synthesis.rows(side, out)
-            found = device.download(out)
-            assert np.array_equal(found[:-9], evaluate_side(HOST, circuit, expected, side))
-            assert not found[-9:].any()
-    for section, scalars in synthesis.scalars.items():
-        query = selections(circuit).of(section).query(expected)
-        assert np.array_equal(device.download(scalars.bits), query.bits)
-        full = device.download(scalars.full_scalars)
-        if scalars.full_index is None:  # all are taken as such
-            assert 2 * len(query.full_index) > len(query.bits) == len(full)
-            full, bits = full[query.full_index], np.delete(full, query.full_index, axis=0)
-            assert not bits.any()
-        else:
-            assert np.array_equal(scalars.full_index, query.full_index)
-        assert np.array_equal(full, query.full_scalars)
+        expected = assert_equal(device, synthesis, values)
+        assert_scalars_equal(device, synthesis, expected)
     synthesis.close()
     assert device.memory.used_bytes == 0
 
