@@ -121,7 +121,11 @@ def test_a_synthetic_file_of_each_kind_is_read_and_passes_every_check(kind: Kind
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("snap-2k", "snap-update"), ("window-2k", "window-post"), ("winning-2k", "winning-post")],
+    [
+        pytest.param("snap-2k", "snap-update", marks=pytest.mark.slow),
+        ("window-2k", "window-post"),
+        ("winning-2k", "winning-post"),
+    ],
 )
 def test_an_envelope_is_recognised_and_digested_as_upstream_does(name: str, kind: str) -> None:
     [part] = EXPECT["vectors"][name]["parts"]

@@ -69,7 +69,7 @@ class Pieces(SideInputs):
 
     @classmethod
     def of(cls, pieces: Sequence[bytes], beside: SideInputs, *, origin: str) -> Pieces:
-        """Raises InputError for another kind, and when number and size contradict each other or are missing."""
+        """Raises InputError for another kind; when number and size are missing or contradict each other."""
         sector_bytes, api_version = _size_and_version(beside, origin)
         return cls(
             **asdict(beside),
