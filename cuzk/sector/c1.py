@@ -1,7 +1,7 @@
 """Reads a Commit 1 output into plain arrays: lotus-bench's c1.json or its inner document, gzipped or not.
 
 Here the *form* is checked: types, missing keys, counts, tree forms. What the values must satisfy is the
-subject of `check`.
+subject of `porep`.
 """
 
 from __future__ import annotations

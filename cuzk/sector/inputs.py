@@ -1,7 +1,7 @@
 """What a prover is given for one sector: the vanilla proofs as plain arrays, challenges along the first axis.
 
 Every hash, node, label and commitment is 32 bytes, the little-endian encoding of an Fr; whether it is
-canonical (< r) and fits its neighbours is what `check` finds out. A partition has C challenges, a sector has
+canonical (< r) and fits its neighbours is what `porep` finds out. A partition has C challenges, a sector has
 L layers.
 
 An axis of 15 counts *columns*: 0 is the challenged node itself (`c_x`), 1..6 are its DRG parents, 7..14 its

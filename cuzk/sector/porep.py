@@ -1,22 +1,46 @@
-"""A sector's Commit 1 output, read: what a proof of replication is made from."""
+"""A Commit 1 output as what can be proven, and its native checks: bad input costs a second, not a proof.
+
+A sector passes if and only if the circuits of its partitions are satisfied, their public inputs are those
+that a verifier computes, and the redundant parts of the document agree with the rest. In the order of checks:
+
+statement   size and registered proof agree, commitments are canonical and not zero, replica_id is the miner's
+hashes      every one is below r
+nodes       challenges are those of the statement, parents those of the graph; indices of paths name them
+paths       each leads from its leaf to its root; roots are comm_d, and one comm_c and comm_r_last with
+            comm_r = H(comm_c, comm_r_last)
+columns     hash to the leaves of their paths in tree C
+labels      recompute from the parents' columns
+encoding    label of the last layer + data = replica, the leaf of the path in tree R_last
+
+The place named is the smallest that is surely wrong: a hash cannot tell which of its inputs is damaged.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.sector.check import check_partition, check_statement
-from cuzk.sector.inputs import PartitionInput, Statement
+from cuzk.kernels.modulus import FR
+from cuzk.sector.challenges import challenges
+from cuzk.sector.inputs import COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput, Statement
+from cuzk.sector.labels import label_of, label_parents
+from cuzk.sector.merkle import as_limbs, sha256_children
+from cuzk.sector.path_check import OpenedTree, fail, first, poseidon, require_below_r
 from cuzk.sector.porep_shape import PorepShape
-from cuzk.sector.public_inputs import public_inputs
+from cuzk.sector.public_inputs import graph_of, public_inputs
 from cuzk.sector.registered_proof import RegisteredProof
+from cuzk.sector.replica_id import replica_id
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
 
+Trees = tuple[OpenedTree, OpenedTree, OpenedTree]
+"""D, R_last and C."""
+
+OTHER_SECTOR = "use the registered proof, seed and ticket that the sector was sealed and proven with"
 SYNTHETIC_TICKET = b"synthetic sector, sealed by none"
 """What marks a sector that `synthesize` made: real tickets are drawn at random."""
 
@@ -64,10 +88,12 @@ class C1:
 
     def check_statement(self, *, miner: int | None = None) -> None:
         """`miner` is the numeric id whose sector this should be, if the caller knows it."""
-        check_statement(self, miner=miner)
+        _check_statement(self)
+        if miner is not None:
+            _check_miner(self, miner)
 
     def check_partition(self, partition: int, device: CpuDevice) -> None:
-        check_partition(self, self.partitions[partition], device)
+        _check_partition(self, self.partitions[partition], device)
 
     def public_inputs(self, partition: int) -> NDArray[np.uint64]:
         return public_inputs(self.statement, partition)
@@ -98,3 +124,176 @@ class C1:
                 for partition in self.partitions
             },
         }
+
+
+def _check_statement(c1: C1) -> None:
+    shape = c1.shape
+    if c1.sector_bytes not in (None, shape.sector_bytes):
+        what = (
+            f"SectorSize is {c1.sector_bytes}, but {c1.registered_proof.name} has {shape.sector_bytes} bytes"
+        )
+        _fail(what, c1.origin, OTHER_SECTOR)
+    for name in ("comm_d", "comm_r", "seed"):
+        if not any(getattr(c1, name)):
+            _fail(f"{name} is all zeros", f"{c1.origin}, {name}")
+    for name in ("comm_d", "comm_r", "replica_id"):
+        if int.from_bytes(getattr(c1, name), "little") >= FR.p:
+            _fail(f"{name} is not below r", f"{c1.origin}, {name}")
+
+
+def _check_miner(c1: C1, miner: int) -> None:
+    if c1.sector_number is None:
+        _fail(
+            "the document has no sector number to check the miner with",
+            c1.origin,
+            "use the c1.json around it",
+        )
+    expected = replica_id(
+        miner=miner,
+        sector_number=c1.sector_number,
+        ticket=c1.ticket,
+        comm_d=c1.comm_d,
+        porep_id=c1.registered_proof.porep_id,
+    )
+    if expected != c1.replica_id:
+        what = f"replica_id is not that of miner {miner}, sector {c1.sector_number}, this ticket and comm_d"
+        _fail(what, f"{c1.origin}, replica_id", OTHER_SECTOR)
+
+
+def _check_partition(c1: C1, partition: PartitionInput, device: CpuDevice) -> None:
+    where = f"{c1.origin}, partition {partition.index}"
+    trees = _trees(c1.shape, partition, device)
+    for tree in trees:
+        tree.check_values(where)
+    _check_hashes(partition, where)
+    _check_nodes(c1, partition, where)
+    for tree in trees:
+        tree.check_paths(where)
+    _check_roots(c1, partition, trees, device, where)
+    _check_columns(partition, device, where)
+    _check_labels(c1, partition, where)
+    _check_encoding(partition, where)
+
+
+def _fail(what: str, where: str, next: str = RUN_C1_AGAIN) -> NoReturn:
+    fail(what, where, next)
+
+
+def _trees(shape: PorepShape, partition: PartitionInput, device: CpuDevice) -> Trees:
+    return (
+        OpenedTree(
+            paths=partition.d_paths,
+            nodes=partition.challenges,
+            arities=(2,) * shape.d_levels,
+            hash_children=sha256_children,
+            name=lambda challenge: f"challenge {challenge}, D path",
+            next=RUN_C1_AGAIN,
+        ),
+        OpenedTree(
+            paths=partition.r_paths,
+            nodes=partition.challenges,
+            arities=shape.path_arities,
+            hash_children=poseidon(device),
+            name=lambda challenge: f"challenge {challenge}, R path",
+            next=RUN_C1_AGAIN,
+        ),
+        OpenedTree(
+            paths=partition.c_paths,
+            nodes=partition.column_nodes,
+            arities=shape.path_arities,
+            hash_children=poseidon(device),
+            name=lambda challenge, column: f"challenge {challenge}, C path of {COLUMN_NAMES[column]}",
+            next=RUN_C1_AGAIN,
+        ),
+    )
+
+
+def _check_hashes(partition: PartitionInput, where: str) -> None:
+    """Those outside trees."""
+    for hashes, place in (
+        (partition.columns, _row_place),
+        (partition.labelings.parents, _label_parent_place),
+        (partition.encodings.parents, lambda c, parent: f"challenge {c}, encoding, parent {parent}"),
+    ):
+        require_below_r(hashes, lambda *at, place=place: f"{where}, {place(*at)}", RUN_C1_AGAIN)
+
+
+def _row_place(challenge: int, column: int, layer: int) -> str:
+    return f"challenge {challenge}, column of {COLUMN_NAMES[column]}, layer {layer + 1}"
+
+
+def _label_parent_place(challenge: int, layer: int, parent: int) -> str:
+    return f"challenge {challenge}, label of layer {layer + 1}, parent {parent}"
+
+
+def _check_nodes(c1: C1, partition: PartitionInput, where: str) -> None:
+    """Challenges, parents, and the layers and nodes that labels say they have."""
+    expected = np.array(challenges(c1.statement, partition.index))
+    if at := first(partition.challenges != expected):
+        what = (
+            f"node {partition.challenges[at]} is opened, but replica_id and seed ask for node {expected[at]}"
+        )
+        _fail(what, f"{where}, challenge {at[0]}", OTHER_SECTOR)
+    graph = graph_of(c1.registered_proof)
+    columns = np.array([[node, *graph.parents(node)] for node in expected.tolist()])
+    if at := first(partition.column_nodes != columns):
+        what = f"node {partition.column_nodes[at]} is opened, but the graph has node {columns[at]}"
+        _fail(what, f"{where}, challenge {at[0]}, column of {COLUMN_NAMES[at[1]]}", OTHER_SECTOR)
+    layers = np.arange(1, c1.shape.layers + 1)
+    labelings, encodings = partition.labelings, partition.encodings
+    if at := first((labelings.layers != layers) | (labelings.nodes != expected[:, None])):
+        what = f"the label says layer {labelings.layers[at]} of node {labelings.nodes[at]}"
+        _fail(what, f"{where}, challenge {at[0]}, label of layer {at[1] + 1}")
+    if at := first((encodings.layers != layers[-1]) | (encodings.nodes != expected)):
+        what = f"the encoding says layer {encodings.layers[at]} of node {encodings.nodes[at]}"
+        _fail(what, f"{where}, challenge {at[0]}, encoding")
+
+
+def _check_roots(c1: C1, partition: PartitionInput, trees: Trees, device: CpuDevice, where: str) -> None:
+    """One comm_d, comm_r_last and comm_c, and comm_r made of the last two."""
+    commitments = {"comm_d": c1.comm_d, "comm_r_last": partition.comm_r_last, "comm_c": partition.comm_c}
+    for tree, (name, commitment) in zip(trees, commitments.items(), strict=True):
+        named = name if name == "comm_d" else f"{name} of challenge 0"
+        tree.check_roots(np.frombuffer(commitment, dtype=np.uint8), named, where)
+    commitments_of_trees = np.frombuffer(partition.comm_c + partition.comm_r_last, dtype="<u8")
+    if poseidon(device)(commitments_of_trees.reshape(1, 2, 4)).tobytes() != c1.comm_r:
+        _fail("comm_r is not the hash of comm_c and comm_r_last", where)
+
+
+def _check_columns(partition: PartitionInput, device: CpuDevice, where: str) -> None:
+    rows = as_limbs(partition.columns)
+    hashes = poseidon(device)(rows.reshape(-1, *rows.shape[2:]))
+    differs = (hashes != as_limbs(partition.c_paths.leaves).reshape(-1, 4)).any(axis=-1)
+    if at := first(differs.reshape(rows.shape[:2])):
+        what = "the column does not hash to the leaf of its C path"
+        _fail(what, f"{where}, challenge {at[0]}, column of {COLUMN_NAMES[at[1]]}")
+
+
+def _check_labels(c1: C1, partition: PartitionInput, where: str) -> None:
+    """Labels' parents are rows of the parents' columns, and hash to the challenged node's own column."""
+    parents = partition.labelings.parents
+    for layer in range(c1.shape.layers):
+        columns, layers = label_parents(layer)
+        differs = (parents[:, layer] != partition.columns[:, columns, layers]).any(axis=-1)
+        if at := first(differs):
+            column, below = int(columns[at[1]]), int(layers[at[1]])
+            what = f"the parent is not the label of {COLUMN_NAMES[column]} in layer {below + 1}"
+            _fail(what, f"{where}, {_label_parent_place(at[0], layer, at[1])}")
+        for challenge, node in enumerate(partition.challenges.tolist()):
+            computed = label_of(c1.replica_id, layer, node, parents[challenge, layer].tobytes())
+            if computed != partition.columns[challenge, 0, layer].tobytes():
+                what = "the label does not recompute from replica_id and its parents"
+                _fail(what, f"{where}, {_row_place(challenge, 0, layer)}", OTHER_SECTOR)
+
+
+def _check_encoding(partition: PartitionInput, where: str) -> None:
+    """Label of the last layer + data = replica, and the redundant preimage that came with it."""
+    if at := first((partition.encodings.parents != partition.labelings.parents[:, -1]).any(axis=-1)):
+        what = "the parent is not the one of the last layer's label"
+        _fail(what, f"{where}, challenge {at[0]}, encoding, parent {at[1]}")
+    nodes = zip(partition.columns[:, 0, -1], partition.d_paths.leaves, partition.r_paths.leaves, strict=True)
+    for challenge, (label, data, replica) in enumerate(nodes):
+        key, value, encoded = (int.from_bytes(node.tobytes(), "little") for node in (label, data, replica))
+        if (key + value) % FR.p != encoded:
+            what = "label of the last layer + data is not the replica, the leaf of the R path"
+            _fail(what, f"{where}, challenge {challenge}, encoding")
