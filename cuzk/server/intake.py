@@ -18,10 +18,10 @@ from cuzk.errors import InputError
 from cuzk.events import ignore
 from cuzk.kinds import read_pieces
 from cuzk.sector.c1 import parse_c1
-from cuzk.sector.claim import ProofInput
+from cuzk.sector.claim import POREP, SNAP, ProofInput
 from cuzk.sector.pieces import Pieces, SideInputs
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.kinds import KINDS, POREP, SNAP, Kind
+from cuzk.server.kinds import KINDS, Kind
 from cuzk.server.seam import ProofRequest
 from cuzk.sources import check_input
 
@@ -35,7 +35,6 @@ _PRIORITIES: dict[int, Priority] = {
     pb.CRITICAL: Priority.CRITICAL,
 }
 _LENGTH_DELIMITED = 2  # of protobuf's wire types
-_SMALLEST_SECTOR = 2048  # of the first registered proof of each kind
 _SEED_BYTES = _COMMITMENT_BYTES = 32
 #: What a request consists of beside its name and its urgency: these fields make two requests the same.
 _INPUTS = (
@@ -116,7 +115,7 @@ def _priority(number: int, kind: Kind) -> Priority:
 
 def _read_source(submit: pb.SubmitProofRequest, check: bool) -> tuple[object, str]:
     kind = KINDS[submit.proof_kind]
-    read = _read_porep if kind is POREP else _read_pieces
+    read = _read_porep if kind.name == POREP else _read_pieces
     given, note, miner = read(submit)
     if check:
         check_input(given, _host(), miner=miner)
@@ -146,14 +145,12 @@ def _read_pieces(submit: pb.SubmitProofRequest) -> tuple[ProofInput, str, None]:
     kind = KINDS[submit.proof_kind]
     if not submit.vanilla_proofs:
         _fail("vanilla_proofs is empty", "vanilla_proofs", "send one piece a sector, or a partition")
-    if kind is SNAP:
+    if kind.name == SNAP:
         for name in ("comm_r_old", "comm_r_new", "comm_d_new"):
             _require_length(name, getattr(submit, name), _COMMITMENT_BYTES)
     else:
         _require_length("randomness", submit.randomness, _SEED_BYTES)
-    number: int | None = submit.registered_proof
-    if number == 0 and (kind.first or submit.sector_size not in (0, _SMALLEST_SECTOR)):
-        number = None  # not said
+    number = submit.registered_proof or (None if submit.sector_size else 0)  # 0 may say nothing
     beside = SideInputs(
         kind=kind.name,
         registered_proof=number,
