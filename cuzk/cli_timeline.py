@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,6 +126,32 @@ def compare_(before: Path, after: Path, workers_per_gpu: int | None, settings: C
         view.show_json(view_timeline.comparison_facts(old, new, figures))
     else:
         view_timeline.show_comparison(old, new, figures)
+
+
+@log_command("follow")
+def follow(log: Path, workers_per_gpu: int | None, settings: Config) -> None:
+    """Show what an engine does while it writes LOG, until Ctrl-C: GPUs, workers, queue, jobs."""
+    from cuzk import view_follow
+    from cuzk.timeline.live import Live
+    from cuzk.timeline.tail import lines_as_they_come
+
+    live = Live(workers_per_gpu)
+    try:
+        if sys.stdout.isatty():
+            from rich.console import Console
+
+            with view_follow.drawn(live, str(log), Console()) as show:
+                for lines in lines_as_they_come(log):
+                    show(live.hear(lines))
+        else:
+            show_plain = view_follow.plain(live)
+            for lines in lines_as_they_come(log):
+                show_plain(live.hear(lines))
+    except KeyboardInterrupt as interrupt:
+        if interrupt.args:  # another signal than that of Ctrl-C, which is how one leaves
+            raise
+    if not sys.stdout.isatty() and live.has_heard:
+        click.echo(view_follow.status_line(live.moment()))
 
 
 @log_command("export")

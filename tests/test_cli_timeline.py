@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -329,3 +330,53 @@ def test_a_figure_that_one_log_lacks_has_no_verdict(tmp_path: Path, own_home: Pa
 def test_a_log_is_no_better_than_itself(log: str, own_home: Path) -> None:
     shown = run("compare", log, log)
     assert shown.exit_code == 0 and shown.stdout.endswith("better: nothing\nworse: nothing\n")
+
+
+# ---- a log that is still written ----
+
+
+def test_following_a_pipe_says_what_ended_and_how_things_stand(own_home: Path) -> None:
+    lines = text(*synthesis(0, 10, 0), *call(20, 1020, 0), (1030, "ASSEMBLED", "j", ""))
+    result = subprocess.run(
+        [sys.executable, "cli.py", "timeline", "follow", "-"],
+        input=lines, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True,
+    )  # fmt: skip
+    first, last = result.stdout.splitlines()
+    assert first == "1.0 s: j proven, after 1.0 s"
+    assert re.match(r"1\.\d s: GPU 0 \d+\.\d % busy, - by kernels; 0 jobs, 0 partitions queued, ", last)
+    assert last.endswith("0 being synthesised, 1 jobs proven")
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(("signal_number", "exit_code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_following_a_terminal_draws_until_ctrl_c(signal_number: int, exit_code: int, tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    log.write_text(text(*synthesis(0, 10, 0), *call(20, 1020, 0, more=",device=0")))
+    screen, terminal = pty.openpty()
+    environment = {
+        **os.environ,
+        "COLUMNS": "100",
+        "LINES": "30",
+        "TERM": "xterm",
+        "XDG_CONFIG_HOME": str(tmp_path),
+    }
+    arguments = [sys.executable, "cli.py", "timeline", "follow", str(log)]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=terminal, stderr=terminal, env=environment) as process:
+        os.close(terminal)
+        shown = bytearray()
+        while b"worker 0" not in shown:
+            shown += os.read(screen, 1 << 16)
+        with log.open("a") as file:
+            file.write("TIMELINE,1030,ASSEMBLED,j,\n")
+        while b"1 proven" not in shown:
+            shown += os.read(screen, 1 << 16)
+        process.send_signal(signal_number)
+        while True:
+            try:
+                shown += os.read(screen, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+    os.close(screen)
+    assert process.returncode == exit_code
+    words = shown.decode()
+    assert "GPU 0" in words and "1/1 partitions" in words and "Traceback" not in words

@@ -54,6 +54,7 @@ ROOMS = {
         "view",
         "view_bench",
         "view_config",
+        "view_follow",
         "view_timeline",
     },
 }

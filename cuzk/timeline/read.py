@@ -25,7 +25,7 @@ STDIN = Path("-")
 RESTART_MS = 1000
 #: What a partition passes through once a try; seeing one of them again means another try.
 _ONCE = frozenset({"SYNTH_START", "SYNTH_END", "GPU_QUEUE", "GPU_PICKUP", "GPU_START", "GPU_END"})
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _WORKERS_SAID = "gpu_workers_per_device"
 _WORKERS = re.compile(_WORKERS_SAID + r"=([1-9][0-9]{0,3})\b")
@@ -74,7 +74,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
     """The text of a file; what is not UTF-8 is replaced, so that one bad byte costs one line."""
     with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as raw:
         file = io.BufferedReader(raw)  # type: ignore[type-var]  # any binary file will do
-        zipped = file.peek(2)[:2] == _GZIP_MAGIC
+        zipped = file.peek(2)[:2] == GZIP_MAGIC
         plain = gzip.GzipFile(fileobj=file) if zipped else file
         try:
             yield io.TextIOWrapper(plain, encoding="utf-8", errors="replace")
