@@ -51,11 +51,13 @@ class GpuTime:
         return percent(self.parts_ms["kernels"], self.total_ms) if self.kernels_known else None
 
 
-def gpu_time(recent: Recent, device: int, window_ms: int) -> GpuTime | None:
+def gpu_time(recent: Recent, device: int, window_ms: int, *, has_clock: bool) -> GpuTime | None:
     """Of the last `window_ms` milliseconds of which all is known, or of as many as there were; None of none.
 
     What kernels took is told when a proof leaves the device. So the time ends where one that is there now
     began: were it counted as time without kernels, long proofs would make the figure jump.
+
+    has_clock  whether the device ever told what its kernels took
     """
     end = min((span.start_ms for span in _under_way(recent, device)), default=recent.now_ms)
     begin = max(0, end - window_ms)
@@ -72,8 +74,7 @@ def gpu_time(recent: Recent, device: int, window_ms: int) -> GpuTime | None:
         so_far = Cover(covered).within(begin, end)
         parts[part], before = so_far - before, so_far
     parts["nothing"] = end - begin - before
-    known = any(span.kind is Kind.KERNEL and span.device == device for span in recent.ended)
-    return GpuTime(parts_ms=parts, kernels_known=known)
+    return GpuTime(parts_ms=parts, kernels_known=has_clock)
 
 
 def _under_way(recent: Recent, device: int) -> list[Span]:

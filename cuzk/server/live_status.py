@@ -16,7 +16,7 @@ from cuzk.engine.events import EngineEvent
 from cuzk.engine.jobs import Status
 from cuzk.engine.status import DeviceStatus, JobStatus, MemoryStatus, WorkerStatus
 from cuzk.server.contract_status import Took
-from cuzk.server.gpu_time import GpuTime, gpu_time
+from cuzk.server.gpu_time import GpuTime
 from cuzk.server.history import Ended
 from cuzk.server.metrics import jobs_waiting
 from cuzk.server.observation import Sight, WaitingJob
@@ -62,10 +62,10 @@ _ENDS = (Status.COMPLETED, Status.FAILED, Status.TIMEOUT, Status.CANCELLED)
 
 
 def _jobs(sight: Sight, took_of: Callable[[str], Took]) -> list[dict[str, Any]]:
-    """Those under way first, then those that wait, up to a limit."""
+    """Those under way first, then those that wait, by priority and age, up to a limit."""
     now = sight.recent.now_ms
-    in_order = sorted(sight.engine.jobs, key=lambda job: job.status is Status.WAITING)[:JOBS_SHOWN]
-    jobs = [_job(job, now, took_of(job.job_id)) for job in in_order]
+    in_order = sorted(sight.engine.jobs, key=lambda job: (job.status is Status.WAITING, -job.priority))
+    jobs = [_job(job, now, took_of(job.job_id)) for job in in_order[:JOBS_SHOWN]]
     return jobs + [_waiting(job, now) for job in sight.waiting[: JOBS_SHOWN - len(jobs)]]
 
 
@@ -118,7 +118,7 @@ def _device(sight: Sight, device: DeviceStatus) -> dict[str, Any]:
         "opened": [asdict(setup) for setup in device.opened],
         "workers": [_worker(worker, sight.recent.now_ms) for worker in device.workers],
         "memory": _memory(device.memory),
-        "time": {str(s): _time(gpu_time(sight.recent, device.ordinal, s * 1000)) for s in WINDOWS_S},
+        "time": {str(s): _time(sight.gpu_time(device.ordinal, s * 1000)) for s in WINDOWS_S},
         "kernel_ms": sight.kernel_ms.get(device.ordinal),
         "card": None if reading is None else asdict(reading),
     }

@@ -16,7 +16,6 @@ import cuzk
 from cuzk.engine.jobs import Stage, Status
 from cuzk.engine.status import DeviceStatus, MemoryStatus
 from cuzk.server.card_readings import CardReading
-from cuzk.server.gpu_time import gpu_time
 from cuzk.server.history import CAUSES, INTERNAL, RETRIES
 from cuzk.server.observation import Observation, Sight
 from cuzk.server.stages import kind_label
@@ -225,7 +224,7 @@ def _devices(sight: Sight) -> Iterator[Metric]:
         ("device",),
         (((d.name,), sight.kernel_ms[d.ordinal] / 1000) for d in devices if d.ordinal in sight.kernel_ms),
     )
-    times = [(d, gpu_time(sight.recent, d.ordinal, WINDOW_MS)) for d in devices]
+    times = [(d, sight.gpu_time(d.ordinal, WINDOW_MS)) for d in devices]
     yield gauge(
         "cuzk_gpu_efficiency_ratio",
         "Kernels of the last five minutes, by the device's own clock.",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import shutil
+import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,7 +28,7 @@ _FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 )
-_START_S = 60.0
+_PATIENCE_S = 60.0
 
 
 class Tab:
@@ -53,7 +55,7 @@ class Tab:
         self._number += 1
         answer = self._answers[self._number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._number, "method": method, "params": params})
-        said = await asyncio.wait_for(answer, _START_S)
+        said = await asyncio.wait_for(answer, _PATIENCE_S)
         assert "error" not in said, said
         result: dict[str, Any] = said["result"]
         return result
@@ -99,42 +101,47 @@ class Tab:
         for kind in ("keyDown", "keyUp"):
             await self.do("Input.dispatchKeyEvent", type=kind, key=name, code=name)
 
-    async def picture(self, *, whole: bool = False) -> bytes:
-        """PNG of the window, or of the whole page."""
-        said = await self.do("Page.captureScreenshot", captureBeyondViewport=whole)
+    async def picture(self, *, width: int, height: int) -> bytes:
+        """PNG of the page from its top left corner."""
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        said = await self.do("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         return base64.b64decode(said["data"])
 
     async def close(self) -> None:
+        await self.do("Page.close")
         await self._socket.close()
         await self._reading
 
 
-@asynccontextmanager
-async def chromium() -> AsyncIterator[Tab]:
-    """A browser with one empty page, ended afterwards."""
-    assert CHROMIUM is not None
-    with tempfile.TemporaryDirectory(prefix="cuzk-chromium-", ignore_cleanup_errors=True) as folder:
-        process = await asyncio.create_subprocess_exec(
-            CHROMIUM, *_FLAGS, f"--user-data-dir={folder}", "about:blank",
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            port = await _port(Path(folder) / "DevToolsActivePort")
-            async with aiohttp.ClientSession() as session:
-                async with session.get(f"http://127.0.0.1:{port}/json") as response:
-                    pages = [page for page in await response.json() if page["type"] == "page"]
-                socket = await session.ws_connect(pages[0]["webSocketDebuggerUrl"], max_msg_size=1 << 27)
-                tab = Tab(socket)
+class Browser:
+    """One process, from `with`; every test has tabs of its own in it."""
+
+    def __enter__(self) -> Browser:
+        assert CHROMIUM is not None
+        self._folder = tempfile.TemporaryDirectory(prefix="cuzk-chromium-", ignore_cleanup_errors=True)
+        command = [CHROMIUM, *_FLAGS, f"--user-data-dir={self._folder.name}", "about:blank"]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        file, end = Path(self._folder.name) / "DevToolsActivePort", time.monotonic() + _PATIENCE_S
+        while not (file.exists() and (lines := file.read_text().split())):
+            assert time.monotonic() < end, "the browser did not start"
+            time.sleep(0.05)
+        self._url = f"http://127.0.0.1:{lines[0]}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(_PATIENCE_S)
+        self._folder.cleanup()
+
+    @asynccontextmanager
+    async def tab(self) -> AsyncIterator[Tab]:
+        """A new one, with nothing stored, closed afterwards."""
+        async with aiohttp.ClientSession() as session:
+            async with session.put(f"{self._url}/json/new?about:blank") as response:
+                page = await response.json()
+            socket = await session.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=1 << 27)
+            tab = Tab(socket)
+            try:
                 yield tab
+            finally:
                 await tab.close()
-        finally:
-            process.terminate()
-            await process.wait()
-
-
-async def _port(file: Path) -> int:
-    end = asyncio.get_running_loop().time() + _START_S
-    while not (file.exists() and (lines := file.read_text().split())):
-        assert asyncio.get_running_loop().time() < end, "the browser did not start"
-        await asyncio.sleep(0.05)
-    return int(lines[0])

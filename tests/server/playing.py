@@ -103,5 +103,5 @@ class Playing:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.engine.close(drain=False)
+        self.engine.close(drain=False, timeout_s=10.0)
         self.observation.close()

@@ -24,7 +24,7 @@ def seen(*spans: Span, now: int = 1000) -> Recent:
 
 
 def parts(recent: Recent, window: int = 1000, device: int = 0) -> dict[str, int]:
-    time = gpu_time(recent, device, window)
+    time = gpu_time(recent, device, window, has_clock=True)
     assert time is not None
     return dict(time.parts_ms)
 
@@ -38,7 +38,7 @@ def test_each_moment_counts_for_the_first_that_is_true_of_it() -> None:
         span(Kind.SYNTHESIS, 600, 900, None),
     )
     assert parts(recent) == {"kernels": 200, "call": 200, "ready": 100, "synthesis": 400, "nothing": 100}
-    time = gpu_time(recent, 0, 1000)
+    time = gpu_time(recent, 0, 1000, has_clock=True)
     assert time is not None and time.efficiency_percent == 20.0
 
 
@@ -52,7 +52,7 @@ def test_waiting_for_the_lock_is_not_computing() -> None:
     recent = seen(
         span(Kind.CALL, 0, 1000), span(Kind.CALL, 0, 1000), span(Kind.LOCK, 0, 900), span(Kind.KERNEL, 0, 450)
     )
-    time = gpu_time(recent, 0, 1000)
+    time = gpu_time(recent, 0, 1000, has_clock=True)
     assert time is not None and time.efficiency_percent == 45.0
     assert time.parts_ms["call"] == 550
 
@@ -60,23 +60,28 @@ def test_waiting_for_the_lock_is_not_computing() -> None:
 def test_the_time_ends_where_a_proof_began_whose_kernels_nobody_knows_yet() -> None:
     done = (span(Kind.LOCK, 0, 500), span(Kind.KERNEL, 0, 500))
     under_way = (span(Kind.CALL, 450, None), span(Kind.LOCK, 500, None))
-    time = gpu_time(seen(*done, *under_way), 0, 1000)
+    time = gpu_time(seen(*done, *under_way), 0, 1000, has_clock=True)
     assert time is not None and (time.total_ms, time.efficiency_percent) == (500, 100.0)
 
 
 def test_where_nothing_locks_a_call_under_way_ends_the_time() -> None:
-    time = gpu_time(seen(span(Kind.KERNEL, 0, 400), span(Kind.CALL, 500, None)), 0, 1000)
+    time = gpu_time(seen(span(Kind.KERNEL, 0, 400), span(Kind.CALL, 500, None)), 0, 1000, has_clock=True)
     assert time is not None and (time.total_ms, time.efficiency_percent) == (500, 80.0)
 
 
 def test_of_a_device_without_a_clock_nobody_knows_the_efficiency() -> None:
-    time = gpu_time(seen(span(Kind.CALL, 0, 400)), 0, 1000)
+    time = gpu_time(seen(span(Kind.CALL, 0, 400)), 0, 1000, has_clock=False)
     assert time is not None and time.efficiency_percent is None and time.parts_ms["call"] == 400
 
 
+def test_a_gpu_that_has_done_nothing_lately_is_known_to_be_idle() -> None:
+    time = gpu_time(seen(now=2_000_000), 0, 1000, has_clock=True)
+    assert time is not None and (time.efficiency_percent, time.parts_ms["nothing"]) == (0.0, 1000)
+
+
 def test_of_no_time_there_is_nothing_to_say() -> None:
-    assert gpu_time(seen(now=0), 0, 1000) is None
-    assert gpu_time(seen(span(Kind.CALL, 0, None)), 0, 1000) is None
+    assert gpu_time(seen(now=0), 0, 1000, has_clock=True) is None
+    assert gpu_time(seen(span(Kind.CALL, 0, None)), 0, 1000, has_clock=True) is None
 
 
 def test_other_devices_do_not_count_but_what_is_ready_for_all_does() -> None:

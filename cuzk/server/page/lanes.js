@@ -30,6 +30,7 @@ class Lanes {
       return { kind, device, worker, job: name, partition, start, end: end === null ? Infinity : end, failed };
     });
     this.now = document.now_ms;
+    this.heardAt = Date.now();
     this.ended = (this.isFresh ? [] : this.ended).concat(spans(document.ended)).filter((span) => span.end > this.now - KEPT_MS);
     this.open = spans(document.open);
     this.isFresh = false;
@@ -48,11 +49,11 @@ class Lanes {
     const of = (kind, device, worker) => spans.filter((span) =>
       span.kind === kind && (device === undefined || span.device === device) && (worker === undefined || span.worker === worker));
     const groups = this.devices.map((device) => {
-      const kernels = of("kernel", device.ordinal);
       const workers = device.workers.map(({ number }) => (
-        { label: `worker ${number}`, kind: "call", spans: of("call", device.ordinal, number), inner: of("wait", device.ordinal, number) }));
-      if (kernels.length || device.kernel_ms !== null) return [{ label: device.name, kind: "kernel", spans: kernels }, ...workers];
-      return workers.map((row) => ({ ...row, label: `${device.name} ${row.label.slice(7)}` }));
+        { label: `worker ${number}`, kind: "call", spans: of("call", device.ordinal, number), inner: of("wait", device.ordinal, number).filter((span) => span.end > span.start) }));
+      const isGpu = device.kernel_ms !== null || device.name.startsWith("cuda");
+      if (!isGpu) return [{ ...workers[0], label: device.name }, ...workers.slice(1)];
+      return [{ label: device.name, kind: "kernel", spans: of("kernel", device.ordinal) }, ...workers];
     });
     const syntheses = spread(of("synthesis")).map((row, k) => ({ label: k ? "" : "synthesis", kind: "synthesis", spans: row }));
     const queue = of("queue");
@@ -199,7 +200,7 @@ class Lanes {
   describe(span) {
     const where = span.partition === null ? span.job : `partition ${span.partition} of ${span.job}`;
     const took = span.end === Infinity ? `for ${duration(this.now - span.start)} now` : duration(span.end - span.start);
-    const begin = clockTime(new Date(Date.now() - (this.now - span.start)));
+    const begin = clockTime(new Date(this.heardAt - (this.now - span.start)));
     return `${WORDS[span.kind]}, ${took}${span.failed ? ", failed" : ""}\n${where}\nsince ${begin}`;
   }
 

@@ -93,7 +93,8 @@ class Panels {
     const times = proven.map((result) => result.total_ms).sort((a, b) => a - b);
     const failed = totals.FAILED + totals.TIMEOUT;
     const figures = [
-      ["GPU efficiency", shares.length ? [threeDigits(shares.reduce((a, b) => a + b) / shares.length), " %"] : ["–", ""], "kernels, of the last 5 min"],
+      ["GPU efficiency", shares.length ? [threeDigits(shares.reduce((a, b) => a + b) / shares.length), " %"] : ["–", ""],
+        `kernels of the last 5 min${shares.length && shares.length < devices.length ? `, ${shares.length} of ${devices.length} devices` : ""}`],
       ["Proofs, last hour", [last_hour, ""], `${totals.COMPLETED} since the start`],
       ["Time of a job", [times.length ? duration(times[times.length >> 1]) : "–", ""], times.length ? `median of ${times.length}, last ${duration(proven[0].total_ms)}` : "none yet"],
       ["Running", [queue.jobs_running, queue.jobs_running === 1 ? " job" : " jobs"], many(queue.partitions_ready, "partition") + " ready"],
@@ -141,6 +142,7 @@ class Panels {
         attribute(line, "class", worker.stalled ? "stalled" : worker.job_id ? "" : "idle");
         say($(".quiet", line), `worker ${worker.number}`);
         say($(".id", line), worker.job_id || "idle");
+        attribute($(".id", line), "title", worker.job_id || "");
         say($(".part", line), worker.job_id ? `partition ${worker.partition}` : "");
         say($(".when", line), worker.job_id ? duration(this.state.now_ms - worker.since_ms) : "");
       });
@@ -180,7 +182,7 @@ class Panels {
     say($("#jobs-more"), more > 0 ? `and ${more} more` : "");
     follow($("#jobs ol"), jobs, (job) => job.job_id,
       () => element("li", "job",
-        element("div", "name", element("span", "swatch"), element("span", "id")), element("span", "when"),
+        element("div", "name", element("span", "swatch"), element("span", "id"), element("span", "short")), element("span", "when"),
         element("p", "facts", element("span"), element("b", "urgent")), element("p", "facts when"), element("div", "strip")),
       (node, job) => this.job(node, job));
   }
@@ -188,7 +190,10 @@ class Panels {
   job(node, job) {
     const parts = job.partitions;
     const done = parts.filter((part) => part.stage === "proved").length;
-    const state = { WAITING: "waiting", RUNNING: "under way", ASSEMBLING: "putting together" }[job.status];
+    const state = job.status === "ASSEMBLING" ? "putting together" : "under way";
+    const isWaiting = job.status === "WAITING";
+    attribute(node, "class", isWaiting ? "job waiting" : "job");
+    say($(".short", node), isWaiting ? [job.kind, job.priority === "NORMAL" ? "" : job.priority.toLowerCase(), "waiting"].filter(Boolean).join(" · ") : "");
     $(".swatch", node).style.background = this.lanes.colour(job.job_id);
     say($(".id", node), job.job_id);
     attribute($(".id", node), "title", job.job_id);
@@ -197,7 +202,7 @@ class Panels {
     say($(".urgent", node), job.priority === "NORMAL" ? "" : ` · ${job.priority.toLowerCase()}`);
     say($("p.when", node), parts.length ? `${done} of ${parts.length}` : "");
     const strip = $(".strip", node);
-    strip.hidden = !parts.length || job.status === "WAITING";
+    strip.hidden = isWaiting;
     attribute(strip, "role", "img");
     const counts = Object.keys(STAGE_WORDS).map((stage) => [parts.filter((part) => part.stage === stage).length, STAGE_WORDS[stage]]);
     attribute(strip, "aria-label", `${many(parts.length, "partition")}: ${counts.filter(([n]) => n).map(([n, words]) => `${n} ${words}`).join(", ")}`);
