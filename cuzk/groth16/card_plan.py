@@ -51,7 +51,7 @@ PHASES: tuple[Phase, ...] = ("checking", "proving")
 _SCALAR_BYTES = 32
 _CODE_BYTES = 128 << 20  # kernels, and what is lost between allocations
 _SLICES = tuple(1 << log2 for log2 in range(24, 18, -1))  # points of a streamed section at a time
-_SPARING_LOSS = 0.02
+_SPARING_LOSS, _SPARING_LOSS_MS = 0.02, 20  # of small circuits: the rest of a proof takes more
 STACK_BYTES = 1 << 10
 """A thread's at most, of all kernels."""
 _STREAMING_ORDER: tuple[SectionName, ...] = ("h", "l", "a", "b_g1", "b_g2")
@@ -208,11 +208,12 @@ class CardPlan:
         Nothing more is streamed for it: that takes the bus, which is not in the expected time.
         """
         fastest = sparing = cls.of(facts, counts, full, synthesis_bytes)
+        most_ms = fastest.expected_ms + max(_SPARING_LOSS * fastest.expected_ms, _SPARING_LOSS_MS)
         while True:
             within = replace(facts, free_bytes=sparing.peak_bytes + facts.reserve_bytes - 1)
             less = cls.of(within, counts, full, synthesis_bytes)
-            is_slower = less.expected_ms > (1 + _SPARING_LOSS) * fastest.expected_ms
-            if not less.fits or is_slower or less.streamed_bytes > fastest.streamed_bytes:
+            is_slower = less.expected_ms > most_ms or less.streamed_bytes > fastest.streamed_bytes
+            if not less.fits or is_slower:
                 return replace(sparing, facts=facts)
             sparing = less
 

@@ -2,8 +2,8 @@
 
 In reading order: `line` (the form of one line, both ways), `record` (the writer that an engine holds),
 `read` (a log to runs of events), `spans` (events to spans), `intervals`, `devices`, `jobs` and `analyze`
-(figures), `facts` (the same as plain data), `tracks`, `lanes`, `svg` and `page` (pictures), `chrome` (for
-trace viewers).
+(figures), `facts` (the same as plain data), `compare` (of two logs), `tracks`, `lanes`, `svg`, `png` and
+`page` (pictures), `chrome` (for trace viewers), `tail` and `live` (of an engine that still writes).
 
 Words: a *run* is the life of one engine, whose clock began at 0; a *call* is a GPU's work on one partition,
 from GPU_START to GPU_END; the *bracket* is all that lies between, waiting for the lock included; a *gap* lies

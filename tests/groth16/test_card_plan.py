@@ -11,6 +11,7 @@ from cuzk.groth16.qap import FullCounts
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.sum_plan import msm_cost
 from cuzk.kernels.sum_schedule import decoder_bytes, msm_layout
+from cuzk.proof_places import ROOM_BYTES
 
 GIB = 1 << 30
 SMALL = PointCounts(ic=40, h=4_194_303, l=2_685_673, a=2_674_948, b=685_522)  # of 2 KiB
@@ -45,7 +46,7 @@ def test_a_sparing_plan_takes_less_memory_for_hardly_more_time(free_gib: float) 
     sparing = CardPlan.sparing(card(free_gib), LARGE, LARGE_FULL, SYNTHESIS)
     assert sparing.facts == fastest.facts and sparing.fits
     assert sparing.peak_bytes <= fastest.peak_bytes
-    assert sparing.expected_ms <= 1.02 * fastest.expected_ms
+    assert sparing.expected_ms <= 1.02 * fastest.expected_ms + 20
     assert sparing.streamed_bytes == fastest.streamed_bytes
     again = CardPlan.of(card(sparing.peak_bytes / GIB + 0.5), LARGE, LARGE_FULL, SYNTHESIS)
     assert again.peak_bytes <= sparing.peak_bytes + GIB // 2  # who has just that memory plans the same
@@ -55,6 +56,14 @@ def test_two_large_circuits_fit_a_large_card_by_sparing_plans_and_not_by_the_fas
     assert 2 * large(140).peak_bytes > 140 * GIB
     sparing = CardPlan.sparing(card(140), LARGE, LARGE_FULL, SYNTHESIS)
     assert 2 * (sparing.peak_bytes + sparing.facts.reserve_bytes) < 140 * GIB
+
+
+def test_a_small_circuit_leaves_most_of_a_card_for_some_milliseconds() -> None:
+    """WinningPoSt for 32 GiB, in the room that is kept for it beside a large circuit."""
+    counts = PointCounts(ic=133, h=524_287, l=375_210, a=284_329, b=272_185)
+    full = FullCounts(l=375_210, a=284_329, b=272_185)
+    plan = CardPlan.sparing(card(24), counts, full, SYNTHESIS)
+    assert plan.peak_bytes + plan.facts.reserve_bytes <= ROOM_BYTES
 
 
 def test_a_sparing_plan_of_what_fits_nowhere_says_so() -> None:
