@@ -91,12 +91,13 @@ class Circuit:
     @cached_property
     def full(self) -> Marks:
         """The variables whose values are numbers, not bits, in the order of an assignment; all inputs are."""
-        is_full = np.ones(self.num_inputs + self.num_aux, dtype=np.bool_)
-        table, no_bits = self.instances.table, [~template.aux_is_bit for template in self.templates]
-        firsts = (self.num_inputs + table["first_aux"]).tolist()
-        for first, number in zip(firsts, table["template"].tolist(), strict=True):
-            is_full[first : first + len(no_bits[number])] = no_bits[number]
-        return np.packbits(is_full)
+        own = self._by_aux([~template.aux_is_bit for template in self.templates])
+        return np.packbits(np.concatenate([np.ones(self.num_inputs, dtype=np.bool_), own]))
+
+    def _by_aux(self, own: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """(aux,) from what each template says of its own variables; no gaps are between instances."""
+        none, numbers = np.zeros(0, dtype=np.bool_), self.instances.table["template"].tolist()
+        return np.concatenate([none, *(own[number] for number in numbers)])
 
     @property
     def full_aux(self) -> NDArray[np.uint32]:
@@ -119,9 +120,8 @@ class Circuit:
         return np.packbits(self._occurs(0)), np.packbits(self._occurs(1))
 
     def _occurs(self, side: int) -> NDArray[np.bool_]:
-        seen = np.zeros(self.num_inputs + self.num_aux, dtype=np.bool_)
-        if side == 0:
-            seen[: self.num_inputs] = True
+        own_variables = self._by_aux([t.occurs(side)[t.first_own_slot :] for t in self.templates])
+        seen = np.concatenate([np.full(self.num_inputs, side == 0), own_variables])
         externals, table = self.instances, self.instances.table
         for number, template in enumerate(self.templates):
             which = self.instances_of(number)
@@ -134,8 +134,6 @@ class Circuit:
             ):
                 places = begins[which][:, None] + np.flatnonzero(kind)
                 seen[variables[places].astype(np.int64) + offset] = True
-            for first in (self.num_inputs + table["first_aux"][which]).tolist():
-                seen[first : first + template.aux] |= slots[own:]
         return seen
 
     @property

@@ -144,6 +144,23 @@ def test_no_flipped_bit_anywhere_passes(data: st.DataObject) -> None:
         assert f"challenge {challenge}" in said
 
 
+@settings(max_examples=200)
+@given(data=st.data())
+def test_a_mutated_piece_is_refused_and_never_crashes(data: st.DataObject) -> None:
+    """Bytes replaced, cut out or put in, the end cut off: whatever it is, it is said where."""
+    whole = pieces(data.draw(st.sampled_from(["window-2k", "window-4k", "winning-2k"])))
+    number = data.draw(st.integers(0, len(whole.pieces) - 1))
+
+    def mutate(piece: bytearray) -> None:
+        at = data.draw(st.integers(0, len(piece)))
+        end = data.draw(st.sampled_from([at, at + 1, at + 8, at + 32, len(piece)]))
+        piece[at:end] = data.draw(st.binary(max_size=40))
+
+    mutated = changed(whole, number, mutate)
+    if mutated.pieces != whole.pieces:
+        assert "piece" in refusal(mutated)
+
+
 @pytest.mark.parametrize(
     ("at", "place"),
     [
