@@ -10,27 +10,33 @@ from cuzk.kernels.device.cuda_stream import Event, Stream
 
 
 class CardClock:
-    """Adds up spans of one stream or another that do not overlap. Its events go with the device."""
+    """Spans of one stream or another that do not overlap, by name. Its events go with the device."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
-        self._spans: list[tuple[Event, Event]] = []
+        self._spans: list[tuple[str, Event, Event]] = []
         self._unused: list[Event] = []
 
     def restart(self) -> None:
-        for span in self._spans:
-            self._unused += span
+        for _, *events in self._spans:
+            self._unused += events
         self._spans.clear()
 
     @contextmanager
-    def running(self, stream: Stream) -> Iterator[None]:
+    def running(self, name: str, stream: Stream) -> Iterator[None]:
         """Around what is submitted to a stream in which nothing else waits."""
         begin, end = (self._unused.pop() if self._unused else self._device.new_event() for _ in range(2))
         begin.record(stream)
         yield
         end.record(stream)
-        self._spans.append((begin, end))
+        self._spans.append((name, begin, end))
+
+    def stages_ms(self) -> dict[str, float]:
+        """Of each name since the restart, in the order of their beginnings; waits for what is under way."""
+        stages: dict[str, float] = {}
+        for name, begin, end in self._spans:
+            stages[name] = stages.get(name, 0.0) + end.elapsed_ms(begin)
+        return stages
 
     def total_ms(self) -> float:
-        """Since the restart. Waits for what is still under way."""
-        return sum(end.elapsed_ms(begin) for begin, end in self._spans)
+        return sum(self.stages_ms().values())

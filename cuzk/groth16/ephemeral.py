@@ -22,7 +22,7 @@ from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.fixed_base_gpu import GpuFixedBase
-from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints
+from cuzk.kernels.points_gpu import NATURAL_ORDER, Advance, GpuPoints
 
 _BATCH = 1 << 20
 """Points at a time: 15 launches of some 0.3 ms each, 0.5 GB of working memory in G2."""
@@ -77,13 +77,19 @@ class _Multiples:
     multiples: GpuFixedBase
 
     def read(
-        self, first: int, count: int, points: GpuPoints, order: tuple[int, int, int] = NATURAL_ORDER
+        self,
+        first: int,
+        count: int,
+        points: GpuPoints,
+        advance: Advance,
+        order: tuple[int, int, int] = NATURAL_ORDER,
     ) -> None:
         done = 0
         part = slice(first, first + count)
         for scalars in self.values.chunks(self.host, self.section, self.multiples.most, part):
             self.multiples.put(scalars, points, done, order)
             done += len(scalars)
+            advance(len(scalars))
 
     def close(self) -> None:
         self.multiples.close()

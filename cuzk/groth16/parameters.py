@@ -1,4 +1,4 @@
-"""A `.params` file: its layout, and reading it without copying.
+"""A `.params` file: its layout, and its points, read by position or mapped.
 
     verifying key | n h | n l | n a | n b_g1 | n b_g2    n: u32, big-endian; points uncompressed
 
@@ -14,8 +14,7 @@ kernels' business. Source: bellperson, groth16/params.rs.
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -27,6 +26,7 @@ from cuzk.errors import ParameterError
 from cuzk.groth16.encoding import G1_BYTES, G2_BYTES
 from cuzk.groth16.files import reading
 from cuzk.groth16.verifying_key import COUNT_BYTES, HEAD_BYTES, NEXT, VerifyingKey, key_bytes
+from cuzk.groth16.watched_file import WatchedFile
 
 SectionName = Literal["h", "l", "a", "b_g1", "b_g2"]
 #: The sections after the key, in the order of the file, with the bytes of one point.
@@ -82,20 +82,26 @@ class Parameters(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterFile:
-    """An open file. G1 sections are (n, 96) uint8, `b_g2` is (n, 192) uint8: read-only views of the mapping.
+    """An open file. G1 sections are (n, 96) uint8, `b_g2` is (n, 192) uint8: read-only views of a mapping.
 
-    The mapping lives as long as any view of it; closing is left to the garbage collector.
+    Before points of a view are used, `require_readable` must have been asked for them.
+
+    first_bytes  where each section's points begin
     """
 
-    path: Path
-    mapping: mmap.mmap
+    file: WatchedFile
     key: VerifyingKey
     counts: PointCounts
+    first_bytes: Mapping[SectionName, int]
     h: npt.NDArray[np.uint8]
     l: npt.NDArray[np.uint8]  # noqa: E741
     a: npt.NDArray[np.uint8]
     b_g1: npt.NDArray[np.uint8]
     b_g2: npt.NDArray[np.uint8]
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
 
     @property
     def where(self) -> str:
@@ -106,10 +112,13 @@ class ParameterFile:
         points: npt.NDArray[np.uint8] = getattr(self, name)
         return points
 
-    def let_go(self) -> None:
-        """Unmap what was read: it stays in the system's cache, but would count as this process's memory."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self.mapping.madvise(mmap.MADV_DONTNEED)
+    def first_byte(self, name: SectionName, point: int) -> int:
+        """Where the encoding of a point begins."""
+        return self.first_bytes[name] + dict(SECTIONS)[name] * point
+
+    def require_readable(self, name: SectionName, first: int, last: int) -> None:
+        """Raises as `WatchedFile.read_into` unless the points first to last of the view can be used."""
+        self.file.require_readable(self.section(name)[first : last + 1], self.first_byte(name, first))
 
     def require(self, expected: PointCounts) -> None:
         """Raises ParameterError unless the file has the points of a circuit with these counts."""
@@ -120,34 +129,38 @@ class ParameterFile:
 
 
 def open_parameters(path: Path, expected: PointCounts | None = None) -> ParameterFile:
-    """Map a `.params` file, checked against itself and against the counts of the circuit it should serve.
+    """Open a `.params` file, checked against itself and against the counts of the circuit it should serve.
 
     Raises ParameterError when it is missing, empty, truncated, too long, of another circuit, or its key is
     unusable; ResourceError when it cannot be read.
     """
-    mapping = _map(path)
-    mapped = np.frombuffer(mapping, dtype=np.uint8)
-    key_end = key_bytes(mapped[:HEAD_BYTES].tobytes(), where=str(path))
-    if len(mapped) < key_end:
-        raise _truncated(path, "verifying key", key_end, len(mapped))
+    file = WatchedFile(path)
+    if not file.nbytes:
+        raise ParameterError("the file is empty", where=str(path), next=NEXT)
+    key_end = key_bytes(file.read(0, min(HEAD_BYTES, file.nbytes)), where=str(path))
+    if file.nbytes < key_end:
+        raise _truncated(path, "verifying key", key_end, file.nbytes)
     if expected is not None and key_end != expected.key_bytes:
         raise _other_circuit(path, "ic", (key_end - HEAD_BYTES) // G1_BYTES, expected.ic)
-    sections = dict(_split_sections(path, mapped, key_end, expected))
-    if len(sections["b_g1"]) != len(sections["b_g2"]):
+    places = {name: (first, count) for name, first, count in _sections_of(file, key_end, expected)}
+    found = {name: count for name, (_, count) in places.items()}
+    if found["b_g1"] != found["b_g2"]:
         raise ParameterError(
-            f"the file is damaged: {len(sections['b_g1'])} points b_g1, but {len(sections['b_g2'])} b_g2",
+            f"the file is damaged: {found['b_g1']} points b_g1, but {found['b_g2']} b_g2",
             where=str(path),
             next=NEXT,
         )
-    key = VerifyingKey.from_bytes(mapped[:key_end].tobytes(), where=str(path))
-    counts = PointCounts(
-        ic=len(key.ic),
-        h=len(sections["h"]),
-        l=len(sections["l"]),
-        a=len(sections["a"]),
-        b=len(sections["b_g1"]),
+    key, mapped = VerifyingKey.from_bytes(file.read(0, key_end), where=str(path)), file.mapped()
+    return ParameterFile(
+        file=file,
+        key=key,
+        counts=PointCounts(ic=len(key.ic), h=found["h"], l=found["l"], a=found["a"], b=found["b_g1"]),
+        first_bytes={name: first for name, (first, _) in places.items()},
+        **{
+            name: mapped[places[name][0] :][: nbytes * found[name]].reshape(-1, nbytes)
+            for name, nbytes in SECTIONS
+        },
     )
-    return ParameterFile(path=path, mapping=mapping, key=key, counts=counts, **sections)
 
 
 def read_key_of(path: Path) -> VerifyingKey:
@@ -161,31 +174,25 @@ def read_key_of(path: Path) -> VerifyingKey:
     return VerifyingKey.from_bytes(data, where=str(path))
 
 
-def _map(path: Path) -> mmap.mmap:
-    with reading(path), path.open("rb") as file:
-        if file.seek(0, 2) == 0:  # an empty file cannot be mapped
-            raise ParameterError("the file is empty", where=str(path), next=NEXT)
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _split_sections(
-    path: Path, mapped: npt.NDArray[np.uint8], start: int, expected: PointCounts | None
-) -> Iterator[tuple[SectionName, npt.NDArray[np.uint8]]]:
-    """Every section as a view; the last one ends where the file does."""
+def _sections_of(
+    file: WatchedFile, start: int, expected: PointCounts | None
+) -> Iterator[tuple[SectionName, int, int]]:
+    """Name, first byte and count of every section; the last one ends where the file does."""
+    path, size = file.path, file.nbytes
     for name, point_bytes in SECTIONS:
         first_point = start + COUNT_BYTES
-        if first_point > len(mapped):
-            raise _truncated(path, f"count of section {name}", first_point, len(mapped))
-        count = int.from_bytes(mapped[start:first_point].tobytes(), "big")
+        if first_point > size:
+            raise _truncated(path, f"count of section {name}", first_point, size)
+        count = int.from_bytes(file.read(start, COUNT_BYTES), "big")
         if expected is not None and count != expected.of(name):
             raise _other_circuit(path, name, count, expected.of(name))
         start = first_point + count * point_bytes
-        if start > len(mapped):
-            raise _truncated(path, f"section {name}", start, len(mapped))
-        yield name, mapped[first_point:start].reshape(count, point_bytes)
-    if start < len(mapped):
+        if start > size:
+            raise _truncated(path, f"section {name}", start, size)
+        yield name, first_point, count
+    if start < size:
         raise ParameterError(
-            f"the file is damaged: {len(mapped) - start:,} bytes follow its last point",
+            f"the file is damaged: {size - start:,} bytes follow its last point",
             where=str(path),
             next=NEXT,
         )

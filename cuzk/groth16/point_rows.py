@@ -6,6 +6,7 @@ of order r, `require_good_points` finds out once for a file, which `checked` rem
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from cuzk.groth16.parameters import SECTIONS, ParameterFile, PointCounts, Sectio
 from cuzk.groth16.target import bad_point, require_subgroup
 from cuzk.kernels.device.cpu import Arena, CpuDevice
 from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
-from cuzk.kernels.points import BadPoint, decode_points, padded
+from cuzk.kernels.points import decode_points, padded
 from cuzk.kernels.subset_sums import random_subset_sums
 from cuzk.kernels.subset_sums import scratch_rows as subset_scratch_rows
 
@@ -56,19 +57,15 @@ class PointRows:
     ) -> NDArray[np.uint64]:
         """Rows of a slice or of some of the section's points, `spare` rows behind; until the next call.
 
-        Raises ParameterError with the number of a point that is bad.
+        Raises ParameterError with the number of a point that is bad, ResourceError when the disk fails.
         """
         encoded, form = self.parameters.section(section), self.form_of(section)
-        first, index = 0, None
-        if isinstance(chosen, slice):
-            first, encoded = chosen.start, encoded[chosen]
-        else:
-            index = chosen
-        count = len(encoded) if index is None else len(index)
-        (rows,) = self._arena.take((padded(count) + spare, 2 * form.words))
-        bad = decode_points(self.device, form, encoded, rows, index)
+        index = np.arange(chosen.start, chosen.stop, dtype=np.uint32) if isinstance(chosen, slice) else chosen
+        (rows,) = self._arena.take((padded(len(index)) + spare, 2 * form.words))
+        readable = partial(self.parameters.require_readable, section)
+        bad = decode_points(self.device, form, encoded, rows, index, readable)
         if bad is not None:
-            raise bad_point(self.parameters.where, section, BadPoint(first + bad.index, bad.reason))
+            raise bad_point(self.parameters.where, section, bad)
         return rows
 
 

@@ -6,6 +6,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cuzk.groth16.card_plan import form_of
 from cuzk.groth16.parameters import ParameterFile, Parameters, PointCounts, SectionName
 from cuzk.groth16.target import bad_point
@@ -13,16 +16,27 @@ from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.keeper import Closable
 from cuzk.kernels.points import BadPoint
-from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, PointDecoder
+from cuzk.kernels.points_gpu import NATURAL_ORDER, Advance, GpuPoints, PointDecoder
+
+_AHEAD_BYTES = 64 << 20
+"""That the disk is asked for before they are read: all threads together have some 40 MB at a time."""
 
 
 class SectionReader(Closable, Protocol):
     """Brings points of one section to the card, any part of it at a time."""
 
     def read(
-        self, first: int, count: int, points: GpuPoints, order: tuple[int, int, int] = NATURAL_ORDER
+        self,
+        first: int,
+        count: int,
+        points: GpuPoints,
+        advance: Advance,
+        order: tuple[int, int, int] = NATURAL_ORDER,
     ) -> None:
-        """Rows of `points` := points first to first + count, reversed by digits of `order` bits."""
+        """Rows of `points` := points first to first + count, reversed by digits of `order` bits.
+
+        advance  may raise, which ends it
+        """
 
 
 class PointSource(Parameters, Protocol):
@@ -33,14 +47,18 @@ class PointSource(Parameters, Protocol):
 
 
 def on_card(
-    source: PointSource, device: CudaDevice, section: SectionName, order: tuple[int, int, int]
+    source: PointSource,
+    device: CudaDevice,
+    section: SectionName,
+    advance: Advance,
+    order: tuple[int, int, int],
 ) -> GpuPoints:
     """All points of a section, in rows that are reversed by digits of `order` bits."""
     count = source.counts.of(section)
     points = GpuPoints(device, form_of(section), count)
     try:
         with closing(source.reader(device, section, count)) as reader:
-            reader.read(0, count, points, order)
+            reader.read(0, count, points, advance, order)
     except BaseException:
         points.close()
         raise
@@ -76,11 +94,27 @@ class _FileReader:
     decoder: PointDecoder
 
     def read(
-        self, first: int, count: int, points: GpuPoints, order: tuple[int, int, int] = NATURAL_ORDER
+        self,
+        first: int,
+        count: int,
+        points: GpuPoints,
+        advance: Advance,
+        order: tuple[int, int, int] = NATURAL_ORDER,
     ) -> None:
-        """Raises ParameterError for the first point that is not on the curve."""
-        bad = self.decoder.decode(self.file.section(self.section)[first : first + count], points, order)
-        self.file.let_go()
+        """Raises ParameterError for the first point that is not on the curve, and for a file that changed;
+        ResourceError when the disk fails.
+        """
+        file, beyond = self.file.file, self.file.first_byte(self.section, first + count)
+
+        def read(number: int, out: NDArray[np.uint8]) -> None:
+            place = self.file.first_byte(self.section, first + number)
+            ahead = place + _AHEAD_BYTES
+            if ahead < beyond:
+                file.will_need(ahead, min(out.nbytes, beyond - ahead))
+            file.read_into(place, out)
+
+        bad = self.decoder.decode(count, read, points, order, advance)
+        file.require_same()
         if bad is not None:
             raise bad_point(self.file.where, self.section, BadPoint(first + bad.index, bad.reason))
 

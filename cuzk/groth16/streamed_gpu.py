@@ -9,13 +9,17 @@ Cost       a section's bytes over the bus, each proof; 47 GB for sectors of 32 G
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuzk.events import Progress
+from cuzk.groth16.card_clock import CardClock
 from cuzk.groth16.card_plan import SectionPlan
 from cuzk.groth16.full_scalars_gpu import FullScalars
 from cuzk.groth16.points_on_card import PointSource
@@ -33,12 +37,15 @@ from cuzk.kernels.xyzz import curve_of
 
 
 class PassingPoints(Keeper):
-    """A section's points, a slice of the plan at a time in `points`."""
+    """A section's points, a slice of the plan at a time in `points`.
 
-    def __init__(self, device: CudaDevice, source: PointSource, plan: SectionPlan) -> None:
+    clock  measures what the card does with them, and its copies
+    """
+
+    def __init__(self, device: CudaDevice, source: PointSource, plan: SectionPlan, clock: CardClock) -> None:
         super().__init__()
         assert plan.slice_points is not None
-        self.device, self.plan = device, plan
+        self.device, self.plan, self._clock = device, plan, clock
         self.at_once = min(plan.slice_points, plan.points)
         try:
             self._reader = self.keep(source.reader(device, plan.section, self.at_once))
@@ -48,30 +55,47 @@ class PassingPoints(Keeper):
             self.close()
             raise
 
-    def slices(self) -> Iterator[tuple[int, int]]:
-        """(first, count) of each slice while its points are there; sums must be over at the next step."""
-        device = self.device
-        firsts = range(0, self.plan.points, self.at_once)
-        with ThreadPoolExecutor(1, "cuzk slices") as loader:
-            coming = loader.submit(self._read, firsts[0])
-            for number, first in enumerate(firsts):
-                count = coming.result()
-                device.copy(self._incoming.x, self.points.x)
-                device.copy(self._incoming.y, self.points.y)
-                device.stream.synchronise()
-                if number + 1 < len(firsts):
-                    coming = loader.submit(self._read, firsts[number + 1])
-                yield first, count
+    def slices(self, progress: Progress | None = None) -> Iterator[tuple[int, int]]:
+        """(first, count) of each slice while its points are there; sums must be over at the next step.
 
-    def _read(self, first: int) -> int:
+        Whoever takes no more of them waits for no more than a chunk of the next.
+        """
+        device, total = self.device, self.plan.points
+        firsts, is_over = range(0, total, self.at_once), threading.Event()
+        with ThreadPoolExecutor(1, "cuzk slices") as loader:
+            try:
+                coming = loader.submit(self._read, firsts[0], is_over)
+                for number, first in enumerate(firsts):
+                    count = coming.result()
+                    with self.running():
+                        device.copy(self._incoming.x, self.points.x)
+                        device.copy(self._incoming.y, self.points.y)
+                        device.stream.synchronise()
+                        if number + 1 < len(firsts):
+                            coming = loader.submit(self._read, firsts[number + 1], is_over)
+                        yield first, count
+                    if progress is not None:
+                        progress(first + count, total)
+            finally:
+                is_over.set()
+
+    def running(self) -> AbstractContextManager[None]:
+        """Around what the card does for the section."""
+        return self._clock.running(f"sum {self.plan.section}", self.device.stream)
+
+    def _read(self, first: int, is_over: threading.Event) -> int:
+        def advance(points: int) -> None:
+            if is_over.is_set():
+                raise CancelledError("nobody waits for the points")
+
         count = min(self.at_once, self.plan.points - first)
-        self._reader.read(first, count, self._incoming)
+        self._reader.read(first, count, self._incoming, advance)
         return count
 
-    def subset_sums(self, workspace: DeviceArray) -> list[Any]:
+    def subset_sums(self, workspace: DeviceArray, progress: Progress) -> list[Any]:
         """Sums of random subsets of every slice: `subset_sums_gpu.random_subset_sums`."""
         sums = []
-        for _, count in self.slices():
+        for _, count in self.slices(progress):
             plan = selected_plan(self.plan.form, count)
             with GpuSelectedSum(
                 self.device, self.plan.form, self.points.x, self.points.y, plan, workspace
@@ -84,13 +108,18 @@ class StreamedSection(Keeper):
     """The sum over a section with bits and full scalars; resident twin: `target_gpu.BitsAndFull`."""
 
     def __init__(
-        self, device: CudaDevice, source: PointSource, plan: SectionPlan, workspace: DeviceArray
+        self,
+        device: CudaDevice,
+        source: PointSource,
+        plan: SectionPlan,
+        workspace: DeviceArray,
+        clock: CardClock,
     ) -> None:
         super().__init__()
         self._device, self._plan, self._workspace = device, plan, workspace
         self._scalars: SectionScalars | None = None
         try:
-            self.passing = self.keep(PassingPoints(device, source, plan))
+            self.passing = self.keep(PassingPoints(device, source, plan, clock))
             self._sums_of_slices()
         except BaseException:
             self.close()
@@ -113,19 +142,20 @@ class StreamedSection(Keeper):
         """Nothing is submitted yet: slices need the host."""
         self._scalars = scalars
 
-    def collect(self) -> Callable[[], Any]:
+    def collect(self, progress: Progress) -> Callable[[], Any]:
         """Computes the sum. What comes back gives it: affine, plain integers, None for the identity."""
         assert self._scalars is not None, "begin comes first"
         curve, scalars, total = curve_of(self._plan.form), self._scalars, None
         few = None if scalars.full_index is None else self._few.over(scalars.full_index)
-        for first, count in self.passing.slices():
+        for first, count in self.passing.slices(progress):
             self._pass(scalars.bits, first, count, self._bits)
             total = curve.add(total, self._selected.run(self._bits))
             if few is None:
                 self._pass(scalars.full_scalars, first, count, self._full)
                 total = curve.add(total, self._msm.run(self._full))
         if few is not None:
-            total = curve.add(total, few.run(scalars.full_scalars))
+            with self.passing.running():
+                total = curve.add(total, few.run(scalars.full_scalars))
         return lambda: total
 
     def _pass(self, scalars: DeviceArray, first: int, count: int, into: DeviceArray) -> None:
@@ -157,12 +187,13 @@ class StreamedMsm(Keeper):
         plan: SectionPlan,
         order: tuple[int, int, int],
         workspace: DeviceArray,
+        clock: CardClock,
     ) -> None:
         super().__init__()
         self._device, self._plan, self._order = device, plan, order
         self._h: DeviceArray | None = None
         try:
-            self.passing = self.keep(PassingPoints(device, source, plan))
+            self.passing = self.keep(PassingPoints(device, source, plan, clock))
             self._scalars = self.keep(device.allocate((self.passing.at_once, 4), np.uint64))
             points = self.passing.points
             self._msm = self.keep(GpuMsm(device, plan.form, points.x, points.y, plan.msm, workspace))
@@ -174,13 +205,13 @@ class StreamedMsm(Keeper):
         """Nothing is submitted yet: slices need the host. h is (m, 4), or without its last row."""
         self._h = h
 
-    def collect(self) -> Callable[[], Any]:
+    def collect(self, progress: Progress) -> Callable[[], Any]:
         """Computes the sum. What comes back gives it: affine, plain integers, None for the identity."""
         assert self._h is not None, "submit comes first"
         device, curve, room = self._device, curve_of(self._plan.form), self.passing.at_once
         values, scalars = (array.carve(8 * array.shape[0], np.uint32) for array in (self._h, self._scalars))
         total = None
-        for first, count in self.passing.slices():
+        for first, count in self.passing.slices(progress):
             device.launch(
                 take_reversed, -(-room // THREADS), THREADS,
                 values, first, count, room, *self._order, scalars,

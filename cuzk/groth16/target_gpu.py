@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,9 @@ from cuzk.kernels.subset_sums_gpu import random_subset_sums
 from cuzk.kernels.sum_schedule import selected_plan
 from cuzk.kernels.xyzz import curve_of
 from cuzk.units import format_size
+
+_TOLD_TIMES = 256
+"""How often the loading of points is told of: a chunk takes less time than to draw its progress."""
 
 
 def digits_of(transforms: NttPlan) -> tuple[int, int, int]:
@@ -84,7 +88,7 @@ class BitsAndFull(Keeper):
         assert self._full is not None
         self._full.submit(scalars.full_scalars)
 
-    def collect(self) -> Callable[[], Any]:
+    def collect(self, progress: Progress) -> Callable[[], Any]:
         """Waits for both. What comes back gives their sum: affine, plain integers, None for the identity."""
         assert self._full is not None, "begin comes first"
         selected, full = self._selected.collect(), self._full.collect()
@@ -104,6 +108,7 @@ class _Sums:
         plan: CardPlan,
         points: dict[SectionName, GpuPoints],
         order: tuple[int, int, int],
+        clock: CardClock,
     ) -> None:
         self._device, self._points = device, points
         self.workspace = workspace = device.allocate(plan.workspace_bytes, np.uint8)
@@ -114,21 +119,21 @@ class _Sums:
         if "h" in points:
             self.over_h = GpuMsm(device, FQ_GPU, points["h"].x, points["h"].y, of_h.msm, workspace)
         else:
-            self.over_h = StreamedMsm(device, source, of_h, order, workspace)
+            self.over_h = StreamedMsm(device, source, of_h, order, workspace, clock)
             self._streamed["h"] = self.over_h.passing
         for section, _ in SECTIONS[1:]:
             if section in points:
                 held = BitsAndFull(device, plan.of_section(section), points[section], workspace)
                 self.sections[section] = held
             else:
-                passing = StreamedSection(device, source, plan.of_section(section), workspace)
+                passing = StreamedSection(device, source, plan.of_section(section), workspace, clock)
                 self.sections[section] = passing
                 self._streamed[section] = passing.passing
 
-    def of_random_subsets(self, section: SectionName) -> list[Any]:
+    def of_random_subsets(self, section: SectionName, progress: Progress) -> list[Any]:
         """Sums of a section's points that show whether all are of order r."""
         if section in self._streamed:
-            return self._streamed[section].subset_sums(self.workspace)
+            return self._streamed[section].subset_sums(self.workspace, progress)
         points = self._points[section]
         with over_bits(self._device, points, self.workspace) as selected:
             return random_subset_sums(self._device, selected, points.count)
@@ -137,6 +142,23 @@ class _Sums:
 def over_bits(device: CudaDevice, points: GpuPoints, workspace: DeviceArray) -> GpuSelectedSum:
     plan = selected_plan(points.form, points.count)
     return GpuSelectedSum(device, points.form, points.x, points.y, plan, workspace)
+
+
+class _Loading:
+    """Tells how many bytes of points have been loaded, and ends the loading when nobody waits for it."""
+
+    def __init__(self, total: int, progress: Progress, is_over: threading.Event) -> None:
+        self._total, self._progress, self._is_over = total, progress, is_over
+        self._done = self._told = 0
+
+    def advance(self, nbytes: int, points: int) -> None:
+        """So many points of so many bytes more."""
+        if self._is_over.is_set():
+            raise CancelledError("the loading of points was given up")
+        self._done += nbytes * points
+        if self._done == self._total or self._done - self._told >= self._total // _TOLD_TIMES:
+            self._told = self._done
+            self._progress(self._done, self._total)
 
 
 class GpuTarget:
@@ -161,6 +183,7 @@ class GpuTarget:
         self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
         self._loaded: Future[None] = Future()
         self._loader: threading.Thread | None = None
+        self._closing = threading.Event()  # whoever still loads points may stop
         self._planned: Future[CardPlan] = Future()
         self._sums: _Sums | None = None
         self._synthesis: DeviceSynthesis | None = None
@@ -234,13 +257,13 @@ class GpuTarget:
         self._transforms = NttPlan(device, self._counts.domain_log2)
         self._held: dict[SectionName, GpuPoints] = {}
         resident = [one for one in SECTIONS if plan.of_section(one[0]).slice_points is None]
-        total, done = sum(nbytes * self._counts.of(section) for section, nbytes in resident), 0
+        total = sum(nbytes * self._counts.of(section) for section, nbytes in resident)
         with stage(self._on_event, "load points", total=total, unit="bytes") as progress:
+            loading = _Loading(total, progress, self._closing)
             for section, nbytes in resident:
                 order = digits_of(self._transforms) if section == "h" else NATURAL_ORDER
-                self._held[section] = on_card(self._points, device, section, order)
-                done += nbytes * self._counts.of(section)
-                progress(done, total)
+                advance = partial(loading.advance, nbytes)
+                self._held[section] = on_card(self._points, device, section, advance, order)
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
     def loaded(self) -> None:
@@ -253,16 +276,28 @@ class GpuTarget:
         self.loaded()
         if self._sums is None:
             self._sums = _Sums(
-                self._device, self._points, self._planned.result(), self._held, digits_of(self._transforms)
+                self._device,
+                self._points,
+                self._planned.result(),
+                self._held,
+                digits_of(self._transforms),
+                self._clock,
             )
         return self._sums
 
     def require_good_points(self, on_event: OnEvent) -> None:
         with stage(on_event, "points on the curve"):  # which decoding finds out
             sums = self._ready_sums()
-        with stage(on_event, "points in the subgroup"):
+        total, before = sum(self._counts.of(section) for section, _ in SECTIONS), 0
+        with stage(on_event, "points in the subgroup", total=total, unit="points") as progress:
+
+            def advance(done: int, of: int) -> None:
+                progress(before + done, total)
+
             for section, _ in SECTIONS:
-                require_subgroup(self._points.where, section, sums.of_random_subsets(section))
+                require_subgroup(self._points.where, section, sums.of_random_subsets(section, advance))
+                before += self._counts.of(section)
+                progress(before, total)
 
     def assign(self, circuit: Circuit, free: FreeValues) -> DeviceSynthesis:
         """Beside the loading of points, if they are on their way. Tables of a circuit stay on the card."""
@@ -271,14 +306,14 @@ class GpuTarget:
                 self._synthesis.close()
             self._synthesis = DeviceSynthesis(self._device, circuit)
         self._clock.restart()
-        with self._clock.running(self._synthesis.stream):
+        with self._clock.running("witness", self._synthesis.stream):
             self._synthesis.assign(free)
         self._synthesis.synchronise()
         return self._synthesis
 
     def rows(self, circuit: Circuit, assignment: DeviceSynthesis) -> list[DeviceArray]:
         self._ready_sums()
-        with self._clock.running(assignment.stream):
+        with self._clock.running("rows", assignment.stream):
             for side, vector in zip((A, B), self._vectors, strict=True):
                 assignment.rows(side, vector)
         assignment.synchronise()
@@ -291,25 +326,33 @@ class GpuTarget:
 
     def quotient(self, rows: list[DeviceArray]) -> DeviceArray:
         """The coefficients in reversed digits; the last row, of degree m - 1, is 0 and has no point."""
-        with self._clock.running(self._device.stream):
-            h = quotient(self._transforms, *rows, scratch=self._ready_sums().workspace)
+        h = quotient(
+            self._transforms,
+            *rows,
+            scratch=self._ready_sums().workspace,
+            around=lambda transform: self._clock.running(transform, self._device.stream),
+        )
         self._device.stream.synchronise()
         return h.rows(0, h.shape[0] - 1)
 
     def sum_of_h(self, h: DeviceArray, progress: Progress) -> End:
         over_h = self._ready_sums().over_h
-        with self._clock.running(self._device.stream):
+        with self._clock.running("sum h", self._device.stream):
             over_h.submit(h)
-        return _end("h", over_h.collect())
+        return _end("h", over_h.collect(progress) if isinstance(over_h, StreamedMsm) else over_h.collect())
 
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: DeviceSynthesis) -> Pending:
         held = self._ready_sums().sections[section]
-        with self._clock.running(self._device.stream):
+        with self._clock.running(f"sum {section}", self._device.stream):
             held.begin(assignment.scalars[section])
-        return lambda progress: _end(section, held.collect())
+        return lambda progress: _end(section, held.collect(progress))
 
     def computed_ms(self) -> float:
         return self._clock.total_ms()
+
+    def stages_ms(self) -> dict[str, float]:
+        """The same, stage by stage."""
+        return self._clock.stages_ms()
 
     @property
     def is_resident(self) -> bool:
@@ -327,6 +370,7 @@ class GpuTarget:
 
     def close(self) -> None:
         """Give back the card and all that is on it."""
+        self._closing.set()
         if self._loader is not None:
             if not self._planned.done():
                 self._planned.set_exception(CancelledError("closed before there was a plan"))

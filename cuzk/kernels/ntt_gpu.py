@@ -9,7 +9,8 @@ Reference  `ntt`: the same transforms on the CPU, all in natural order.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 import numpy as np
 
@@ -198,28 +199,35 @@ def quotient(
     *,
     scratch: DeviceArray | None = None,
     stream: Stream | None = None,
+    around: Callable[[str], AbstractContextManager[None]] = lambda transform: nullcontext(),
 ) -> DeviceArray:
     """The coefficients of (A*B - C) / (X^n - 1), given the values of A, B, C on the domain.
 
     a, b, c  n rows each, overwritten. c=None means a*b, value by value, which takes a vector's memory
     scratch  (nbytes,) uint8 for that; without it, memory is allocated meanwhile
+    around   is entered while each transform is submitted
     returns  a. Its last row is coefficient n-1, which is 0 whenever a*b = c holds
 
     Six transforms, as on the CPU: `ntt.quotient`.
     """
     kinds = QuotientKinds(plan.log2_n)
     with ExitStack() as held:
-        if c is not None:
-            plan.run(kinds.of_c, c, stream=stream)
-        else:
+        if c is None:
             if scratch is None:
                 scratch = held.enter_context(plan.device.allocate(a.nbytes, np.uint8))  # freeing it waits
             c = scratch.carve(a.shape, a.dtype)
-            plan.run(kinds.of_c, a, times=b, target=c, stream=stream)
-        for vector in (a, b):
-            plan.run(kinds.to_coset, vector, stream=stream)
-            plan.run(kinds.on_coset, vector, stream=stream)
-        plan.run(kinds.from_coset, a, times=b, minus=c, stream=stream)
+            with around("C to coefficients"):
+                plan.run(kinds.of_c, a, times=b, target=c, stream=stream)
+        else:
+            with around("C to coefficients"):
+                plan.run(kinds.of_c, c, stream=stream)
+        for name, vector in (("A", a), ("B", b)):
+            with around(f"{name} to coefficients"):
+                plan.run(kinds.to_coset, vector, stream=stream)
+            with around(f"{name} on the coset"):
+                plan.run(kinds.on_coset, vector, stream=stream)
+        with around("quotient to coefficients"):
+            plan.run(kinds.from_coset, a, times=b, minus=c, stream=stream)
     return a
 
 

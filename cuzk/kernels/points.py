@@ -10,6 +10,7 @@ Twin       `groth16.encoding` decodes single points with plain integers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,12 +118,15 @@ def decode_points(
     encoded: np.ndarray[Any, Any],
     rows: np.ndarray[Any, Any],
     index: np.ndarray[Any, np.dtype[np.uint32]] | None = None,
+    about_to_read: Callable[[int, int], None] = lambda first, last: None,
 ) -> BadPoint | None:
     """rows[k] := point index[k] of the encoded ones, checked to be on the curve; the first bad one, or None.
 
-    encoded  (n, 96 or 192) uint8
-    rows     at least as many as points, `padded`, of 2*words uint64, from `aligned_empty`
-    index    (k,) which points; without it all, in order
+    encoded        (n, 96 or 192) uint8
+    rows           at least as many as points, `padded`, of 2*words uint64, from `aligned_empty`
+    index          (k,) which points; without it all, in order
+    about_to_read  called by each thread with the least and the greatest number of those that it comes to; it
+                   may raise
     Whether points lie in the subgroup is not checked here: see `subset_sums`.
     """
     index = np.arange(len(encoded), dtype=np.uint32) if index is None else index
@@ -130,7 +134,9 @@ def decode_points(
     assert encoded.shape[1] == encoded_bytes(form) and len(rows) >= padded(count), (encoded.shape, rows.shape)
 
     def task(begin: int) -> int:
-        return int(_decode(form, encoded, index, rows, begin, min(begin + _TASK, count)))
+        end = min(begin + _TASK, count)
+        about_to_read(int(index[begin:end].min()), int(index[begin:end].max()))
+        return int(_decode(form, encoded, index, rows, begin, end))
 
     bad = [int(index[place]) for place in device.map(task, range(0, count, _TASK)) if place >= 0]
     return BadPoint(bad[0], reason_of(encoded[bad[0]])) if bad else None

@@ -1,16 +1,18 @@
 """Encodings of points in parameter files to coordinates on the GPU, millions at a time, checked.
 
 Points on the device are two arrays, x and y: (n, words) uint32 each, Montgomery form, the identity (0, 0).
-The bytes of the file go to the card as they are, a chunk at a time; one thread decodes one point. Chunks are
-decoded while others are on their way, so that decoding takes as long as the copy.
+The bytes of the file go to the card as they are, a chunk at a time, from the file into pinned memory and on;
+one thread of the card decodes one point. Chunks are decoded while others are on their way, so that decoding
+takes as long as the copy.
 Twin       `points`: the same encoding, checks and errors on the CPU.
 """
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kernels.device.cuda_memory import DeviceArray, PinnedArray
+from cuzk.kernels.device.cuda_memory import DeviceArray, HostArray, PinnedArray
 from cuzk.kernels.device.cuda_stream import Stream
 from cuzk.kernels.device.keeper import Keeper
 from cuzk.kernels.field import is_below_p, is_zero, load, mask_bits, sqr, store, to_mont
@@ -101,10 +103,17 @@ def gather_kernel(form: Form) -> CudaKernel:
     return gather_points
 
 
+#: read(first, out): out := the encodings of the points from number `first` on, (k, 96 or 192) uint8.
+ReadEncoded = Callable[[int, HostArray], None]
+#: advance(count): so many more points are done.
+Advance = Callable[[int], None]
+_Lane = tuple[PinnedArray, DeviceArray, Stream]
+
+
 class PointDecoder(Keeper):
     """Sends encoded points to a card and decodes them there, chunk by chunk, on a few threads of the host.
 
-    One thread copies some 10 GB/s out of the page cache, the bus takes several times that.
+    One thread reads some 10 GB/s out of the page cache, the bus takes several times that.
 
     largest  points of a section at most: small ones need no whole chunks
     """
@@ -116,58 +125,81 @@ class PointDecoder(Keeper):
         shape = (max(1, min(DECODED_AT_ONCE, largest)), encoded_bytes(form))
         try:
             self._bad = self.keep(device.allocate(1, np.uint32))
-            self._lanes = [
-                (
-                    self.keep(device.pinned(shape, np.uint8)),
-                    self.keep(device.allocate(shape, np.uint8)),
-                    self.keep(device.new_stream()),
-                )
-                for _ in range(decoding_lanes(largest))
-            ]
+            self._streams = [self.keep(device.new_stream()) for _ in range(decoding_lanes(largest))]
+            self._lanes: SimpleQueue[_Lane] = SimpleQueue()  # those that nobody uses
+            for stream in self._streams:
+                pinned = self.keep(device.pinned(shape, np.uint8))
+                self._lanes.put((pinned, self.keep(device.allocate(shape, np.uint8)), stream))
         except BaseException:
             self.close()
             raise
 
     def decode(
         self,
-        encoded: np.ndarray[Any, Any],
+        count: int,
+        read: ReadEncoded,
         points: GpuPoints,
         order: tuple[int, int, int] = NATURAL_ORDER,
+        advance: Advance = lambda count: None,
     ) -> BadPoint | None:
-        """Rows of `points` := the points, each checked to be on the curve; the first bad one.
+        """Rows of `points` := so many points, each checked to be on the curve; the first bad one.
 
-        encoded  (n, 96 or 192) uint8, on the host, n at most `largest`; complete on return
+        count    at most `largest`; complete on return
+        read     is called by several threads
         order    log2 of the digits in which the rows are reversed
+        advance  is told as chunks are done, one after another, in the calling thread
+        What `read` or `advance` raises ends it: nothing is under way any more when it is raised again.
         """
-        count, device = len(encoded), self._device
-        assert encoded.shape[1] == encoded_bytes(self._form), encoded.shape
-        first_stream = self._lanes[0][2]  # the device's own may be busy with sums
+        device, first_stream = self._device, self._streams[0]  # the device's own may be busy with sums
         device.clear(self._bad, stream=first_stream)
         first_stream.synchronise()
-        firsts = iter(range(0, count, DECODED_AT_ONCE))
-        lock = threading.Lock()
 
-        def work(lane: tuple[PinnedArray, DeviceArray, Stream]) -> None:
-            pinned, chunk, stream = lane
-            while True:
-                with lock:
-                    first = next(firsts, None)
-                if first is None:
-                    return
-                part = encoded[first : first + DECODED_AT_ONCE]
-                np.copyto(pinned.array[: len(part)], part)
-                device.upload(pinned, into=chunk, stream=stream)
-                self._kernel.prepare(
-                    -(-len(part) // THREADS), THREADS,
-                    chunk, first, len(part), count, *order, points.x, points.y, self._bad,
-                ).run(stream)  # fmt: skip
-                stream.synchronise()
+        def work(first: int) -> int:
+            lane = self._lanes.get()
+            try:
+                return self._decode_chunk(lane, first, count, read, points, order)
+            finally:
+                self._lanes.put(lane)
 
-        with ThreadPoolExecutor(len(self._lanes)) as pool:
-            for finished in [pool.submit(work, lane) for lane in self._lanes]:
-                finished.result()
+        with ThreadPoolExecutor(len(self._streams)) as pool:
+            chunks = [pool.submit(work, first) for first in range(0, count, DECODED_AT_ONCE)]
+            try:
+                for chunk in chunks:
+                    advance(chunk.result())
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         from_end = int(device.download(self._bad, stream=first_stream)[0])
-        return BadPoint(count - from_end, reason_of(encoded[count - from_end])) if from_end else None
+        if not from_end:
+            return None
+        encoded = np.empty((1, encoded_bytes(self._form)), np.uint8)
+        read(count - from_end, encoded)
+        return BadPoint(count - from_end, reason_of(encoded[0]))
+
+    def _decode_chunk(
+        self,
+        lane: _Lane,
+        first: int,
+        count: int,
+        read: ReadEncoded,
+        points: GpuPoints,
+        order: tuple[int, int, int],
+    ) -> int:
+        """Some points from number `first` on; how many."""
+        pinned, chunk, stream = lane
+        at_once = min(DECODED_AT_ONCE, count - first)
+        read(first, pinned.array[:at_once])
+        self._device.upload(pinned, into=chunk, stream=stream)
+        self._kernel.prepare(
+            -(-at_once // THREADS), THREADS,
+            chunk, first, at_once, count, *order, points.x, points.y, self._bad,
+        ).run(stream)  # fmt: skip
+        stream.synchronise()
+        return at_once
+
+
+def _copy_rows(source: HostArray, first: int, out: HostArray) -> None:
+    np.copyto(out, source[first : first + len(out)])
 
 
 def decode_to_gpu(
@@ -178,10 +210,10 @@ def decode_to_gpu(
     order: tuple[int, int, int] = NATURAL_ORDER,
 ) -> GpuPoints | BadPoint:
     """The encoded points on the card, or the first bad one: see `PointDecoder`."""
-    points = GpuPoints(device, form, len(encoded))
+    points, count = GpuPoints(device, form, len(encoded)), len(encoded)
     try:
-        with PointDecoder(device, form, len(encoded)) as decoder:
-            bad = decoder.decode(encoded, points, order)
+        with PointDecoder(device, form, count) as decoder:
+            bad = decoder.decode(count, partial(_copy_rows, encoded), points, order)
     except BaseException:
         points.close()
         raise

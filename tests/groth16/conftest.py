@@ -16,6 +16,7 @@ from cuzk.groth16.proof import Proof
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice, has_ifma
+from tests.kernels.fake_cuda import FakeDriver
 from tests.py_ecc_points import g1_times, g2_times
 from tests.toy_circuit import toy_circuit
 
@@ -112,3 +113,19 @@ def toy_params(device: CpuDevice, toy: Circuit, tmp_path_factory: pytest.TempPat
     folder = tmp_path_factory.mktemp("toy")
     trapdoors = Trapdoors.of([2, 3, 5, 7, 11])
     return generate(device, toy, trapdoors, folder=folder, stem="toy", sector_bytes=0, given=True)
+
+
+@pytest.fixture
+def idle_driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    """A stand-in for a GPU's driver: memory is real, kernels do nothing. Needs numba-cuda."""
+    from tests.groth16 import played_target
+
+    return played_target.idle_driver(monkeypatch)
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    """The same, on which targets prove: `played_target`."""
+    from tests.groth16 import played_target
+
+    return played_target.playing_driver(monkeypatch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from cuzk.groth16.point_rows import PointRows, require_good_points
 from cuzk.groth16.target import Query
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.kernels.device.cpu import CpuDevice
+from tests.groth16.test_watched_file import needs_populate
 
 NAMES = [name for name, _ in SECTIONS]
 OF_ORDER_3 = bytes(95) + b"\2"  # (0, 2) on y^2 = x^3 + 4
@@ -137,6 +139,22 @@ def test_a_bad_point_that_a_sum_needs_is_named(
     with pytest.raises(ParameterError, match="not on the curve") as raised:
         CpuTarget(device, bad).sum_under("l", query, lambda done, of: None)
     assert raised.value.where == f"{toy_file.path}: l[101]"
+
+
+@pytest.mark.parametrize("chosen", [slice(0, 200), np.array([3, 199], np.uint32)])
+def test_a_file_that_was_cut_is_an_error_where_its_points_are_used(
+    chosen: Any, device: CpuDevice, toy_params: Path, tmp_path: Path
+) -> None:
+    needs_populate()
+    path = tmp_path / "cut.params"
+    path.write_bytes(toy_params.read_bytes())
+    file = open_parameters(path)
+    end = file.first_byte("l", 100)
+    os.truncate(path, end)
+    points = PointRows(device, file)
+    points.decoded("l", slice(0, 50), spare=0)
+    with pytest.raises(ParameterError, match=rf"the file was cut while it was in use: .* has {end:,}"):
+        points.decoded("l", chosen, spare=0)
 
 
 def test_a_bad_point_of_a_slice_is_named(

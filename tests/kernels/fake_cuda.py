@@ -195,9 +195,14 @@ class FakeDriver:
     def cuCtxSynchronize(self):
         return ()
 
+    @property
+    def used_bytes(self) -> int:
+        """Of device memory, by us."""
+        return sum(len(block) for block in self._memory.values())
+
     def cuMemGetInfo(self):
         total = self.cards[0]["memory_bytes"]
-        return total - self.taken - sum(len(block) for block in self._memory.values()), total
+        return total - self.taken - self.used_bytes, total
 
     def cuMemAlloc(self, bytesize):
         assert bytesize > 0

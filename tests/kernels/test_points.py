@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from py_ecc import bls12_381 as oracle
 
+from cuzk.kernels import points as points_module
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.modulus import FQ as FQ_MODULUS
 from cuzk.kernels.points import decode_points, encode_block, encoded_bytes, padded
@@ -54,6 +55,25 @@ def test_some_points_are_decoded_in_the_order_of_their_index(
     rows = aligned_empty(padded(len(chosen)), 2 * form.words)
     assert decode_points(DEVICE, form, encoded, rows, np.array(chosen, np.uint32)) is None
     assert rows_to_points(form, rows[: len(chosen)]) == [points[i] for i in chosen]
+
+
+@pytest.mark.parametrize(("group", "form"), GROUPS)
+def test_threads_say_which_points_they_come_to_before_they_look_at_them(
+    group: str, form: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(points_module, "_TASK", 8)
+    encoded = _array([encode_point(point) for point in _points(group, 21)])
+    rows = aligned_empty(padded(21), 2 * form.words)
+    told: list[tuple[int, int]] = []
+    index = np.array([20, 1, 1, 0, 7, 9, 2, 3, 19, 18], np.uint32)
+    assert decode_points(DEVICE, form, encoded, rows, index, lambda *said: told.append(said)) is None
+    assert sorted(told) == [(0, 20), (18, 19)]
+
+    def refuse(first: int, last: int) -> None:
+        raise OSError("not readable")
+
+    with pytest.raises(OSError, match="not readable"):
+        decode_points(DEVICE, form, encoded, rows, None, refuse)
 
 
 @pytest.mark.parametrize(("group", "form"), GROUPS)

@@ -1,0 +1,192 @@
+"""Parameters to a GPU: `python3 bench/gpu_load.py --file PARAMS --out FOLDER`; without --file it makes one.
+
+All sections of the file are read and decoded on the card, as before a first proof: from the page cache, by
+several numbers of threads; then from the disk, the page cache dropped before each time, with and without the
+disk asked ahead. *mapped* copies from a mapping instead of reading: what loading did before, for comparison.
+Every point is checked to be on the curve as it is decoded, and the first and last rows against the file.
+
+A file of its own (--gib, in --folder) has one point again and again: for the speed it makes no difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import mmap
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
+from bench.runner import machine_of  # noqa: E402
+from cuzk.groth16 import points_on_card  # noqa: E402
+from cuzk.groth16.card_plan import form_of  # noqa: E402
+from cuzk.groth16.parameters import SECTIONS, ParameterFile, open_parameters  # noqa: E402
+from cuzk.groth16.points_on_card import PointsOfFile  # noqa: E402
+from cuzk.groth16.verifying_key import VerifyingKey  # noqa: E402
+from cuzk.kernels import sum_schedule  # noqa: E402
+from cuzk.kernels.curve import G1, G2  # noqa: E402
+from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
+from cuzk.kernels.modulus import FQ  # noqa: E402
+from cuzk.kernels.points_gpu import GpuPoints, PointDecoder  # noqa: E402
+
+THREADS = (1, 2, 4, 6, 8, 12)
+RUNS = 3
+GIB = 1 << 30
+#: Points of each section, in parts of all: those of 32 GiB sectors.
+SHARES = {"h": 134, "l": 130, "a": 130, "b_g1": 33, "b_g2": 33}
+
+
+def encoded(point: Any) -> bytes:
+    parts = [part for axis in point for part in ((axis,) if isinstance(axis, int) else reversed(axis))]
+    return b"".join(part.to_bytes(48, "big") for part in parts)
+
+
+def make_file(path: Path, nbytes: int) -> None:
+    """Parameters of about so many bytes, on the disk."""
+    g1, g2 = encoded(G1.generator), encoded(G2.generator)
+    key = VerifyingKey(
+        alpha_g1=g1, beta_g1=g1, beta_g2=g2, gamma_g2=g2, delta_g1=g1, delta_g2=g2, ic=(g1, g1)
+    )
+    unit = nbytes // sum(size * SHARES[name] for name, size in SECTIONS)
+    with path.open("wb") as file:
+        file.write(key.to_bytes())
+        for name, size in SECTIONS:
+            count = unit * SHARES[name]
+            file.write(count.to_bytes(4, "big"))
+            at_once = (g2 if size == len(g2) else g1) * (1 << 16)
+            for first in range(0, count * size, len(at_once)):
+                file.write(at_once[: count * size - first])
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def load(device: CudaDevice, file: ParameterFile, *, mapped: bool = False) -> float:
+    """Seconds of all sections, one after another; decoding included."""
+    begin = time.perf_counter()
+    for name, _ in SECTIONS:
+        count = file.counts.of(name)
+        with closing(GpuPoints(device, form_of(name), count)) as points:
+            if mapped:
+                with PointDecoder(device, form_of(name), count) as decoder:
+                    bad = decoder.decode(count, partial(copy_mapped, file.section(name)), points)
+                assert bad is None, bad
+            else:
+                with closing(PointsOfFile(file).reader(device, name, count)) as reader:
+                    reader.read(0, count, points, lambda done: None)
+            for row in (0, count - 1):
+                assert_row(device, points, row, file.section(name)[row])
+    return time.perf_counter() - begin
+
+
+def copy_mapped(section: np.ndarray[Any, Any], first: int, out: np.ndarray[Any, Any]) -> None:
+    np.copyto(out, section[first : first + len(out)])
+
+
+def assert_row(device: CudaDevice, points: GpuPoints, row: int, point: np.ndarray[Any, Any]) -> None:
+    """The first coordinate, whose least significant component comes last in the file."""
+    component = point[: len(point) // 2][-48:].tobytes()
+    expected = FQ.limbs((int.from_bytes(component, "big") << 384) % FQ.p, 12, 32)
+    found = device.download(points.x.rows(row, row + 1))[0, :12]
+    assert found.tolist() == expected, (row, found)
+
+
+def cached_share(file: ParameterFile) -> float:
+    """Of the file's pages, those that are in memory."""
+    pages = file.file.mapped()
+    found = np.zeros(-(-len(pages) // mmap.PAGESIZE), np.uint8)
+    mincore = ctypes.CDLL(None, use_errno=True).mincore
+    mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    assert mincore(pages.ctypes.data, len(pages), found.ctypes.data) == 0, os.strerror(ctypes.get_errno())
+    return float((found & 1).mean())
+
+
+def drop_cache(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def changed(module: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+
+
+def measure_cached(device: CudaDevice, path: Path) -> None:
+    file = open_parameters(path)
+    load(device, file)  # into the page cache; the kernel is compiled
+    gigabytes = file.file.nbytes / 1e9
+    for how, mapped in (("mapped", True), ("read", False)):
+        for threads in THREADS:
+            with changed(sum_schedule, "DECODING_THREADS", threads):
+                seconds = min(load(device, open_parameters(path), mapped=mapped) for _ in range(RUNS))
+            report(
+                part="page cache", how=how, threads=threads, gb=gigabytes, seconds=seconds,
+                gb_per_s=gigabytes / seconds, cached=cached_share(file),
+            )  # fmt: skip
+
+
+def measure_disk(device: CudaDevice, path: Path) -> None:
+    for ahead in (0, points_on_card._AHEAD_BYTES):
+        for threads in (sum_schedule.DECODING_THREADS, 2 * sum_schedule.DECODING_THREADS):
+            file = open_parameters(path)
+            drop_cache(path)
+            cached, gigabytes = cached_share(file), file.file.nbytes / 1e9
+            with (
+                changed(points_on_card, "_AHEAD_BYTES", ahead or file.file.nbytes),  # so far: never
+                changed(sum_schedule, "DECODING_THREADS", threads),
+            ):
+                seconds = load(device, file)
+            report(
+                part="disk", ahead=ahead, threads=threads, gb=gigabytes, seconds=seconds,
+                gb_per_s=gigabytes / seconds, cached_before=cached,
+            )  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--file", type=Path, help="a .params file; without it one is made and removed")
+    parser.add_argument(
+        "--folder", type=Path, help="where to make it; without it the system's for such files"
+    )
+    parser.add_argument("--gib", type=float, default=8.0)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--seconds", type=float, default=500.0)
+    options = parser.parse_args()
+    limit_seconds(options.seconds)
+    with CudaDevice(options.device) as device, tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path = options.file or Path(folder) / "made.params"
+        if options.file is None:
+            make_file(path, int(options.gib * GIB))
+        parts: list[tuple[str, Callable[[CudaDevice, Path], None]]] = [
+            ("page cache", measure_cached), ("disk", measure_disk),
+        ]  # fmt: skip
+        for name, part in parts:
+            attempt(name, partial(part, device, path))
+        facts = {"machine": machine_of(device.card), "results": RESULTS}
+    (options.out / "gpu_load.json").write_text(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()
