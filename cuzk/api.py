@@ -252,7 +252,7 @@ def synthetic_name(kind: str, sector_size: int, registered_proof: str | None, se
 class _Clock:
     """Passes events on and adds up what the stages took."""
 
-    _SYNTHESIS = ("witness", "rows", "circuit")
+    _SYNTHESIS = ("pre-pass", "witness", "rows", "circuit")
     _PARAMETERS = ("parameters", "digest", "load points", "points on the curve", "points in the subgroup")
     _DEVICE = ("transforms", "sum h", "sum l", "sum a", "sum b_g1", "sum b_g2")
 

@@ -1,7 +1,8 @@
 """A synthetic input's partitions proven one after another in one process, each stage timed.
 
-Nothing is read from a disk: the input is synthesized, the parameters are made for this process, on the card,
-where they stay. What others need to check the proofs can be written: c1, verifying key, proof.
+What the card computes is timed by its own events, what the host does by its clock. Nothing is read from a
+disk: the input is synthesized, the parameters are made for this process, on the card, where they stay. What
+others need to check the proofs can be written: input, verifying key, proof.
 """
 
 from __future__ import annotations
@@ -9,16 +10,15 @@ from __future__ import annotations
 import resource
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuzk.api import synthesize
 from cuzk.circuit.builder import Circuit
-from cuzk.errors import DeviceError, ProofError
-from cuzk.events import Event, OnEvent, StageDone, ignore, stage
+from cuzk.errors import ProofError
+from cuzk.events import OnEvent, Stopwatch, ignore, one_at_a_time, stage
 from cuzk.groth16.development import MARK_SUFFIX, mark_content
 from cuzk.groth16.files import make_folder, replace_atomically
 from cuzk.groth16.proof import Proof, join_proofs
@@ -31,13 +31,15 @@ from cuzk.sector.claim import CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep import C1
 from cuzk.sources import encoded_input, read_input
-from cuzk.targets import ephemeral_parameters
+from cuzk.targets import card_for_ephemeral, ephemeral_target
 
 if TYPE_CHECKING:
     from cuzk.groth16.ephemeral import EphemeralParameters
     from cuzk.groth16.target_gpu import GpuTarget
 
 _KIB = 1024
+#: Stages that the host computes, in their order, before and after the card's; and what is no stage.
+_BEFORE, _AFTER, _WHOLE = ("check", "pre-pass"), ("finish", "verify"), ("rest", "whole")
 INPUT_FILE = "input.json"
 
 
@@ -46,7 +48,8 @@ class PartitionBench:
     """Seconds of the preparations and of each partition, stage by stage.
 
     setup       sector, circuit, values at tau, points on the card: once
-    partitions  for each partition proven, its stages in order; "partition" is the whole
+    partitions  for each partition proven, its stages in order; "whole" is from its begin to its end, "rest"
+                what of that belongs to no stage: the host between them, waiting
     proving_s   from the first partition's start to the verified proof of all
     peak_host   bytes that the process held at most: while everything was made, while partitions were proven
     """
@@ -65,11 +68,19 @@ class PartitionBench:
         """All of it as JSON has it."""
         return {**asdict(self), "proof": self.proof.hex()}
 
-    def stage_table(self) -> list[tuple[str, float, float]]:
-        """For each stage: its name, the first partition's seconds, the median of the others'."""
+    def stage_table(self) -> list[tuple[str, str, float, float]]:
+        """For each stage: its name, whose clock, the first partition's seconds, the median of the others'."""
         first, *others = self.partitions
         rest = others or [first]
-        return [(name, first[name], statistics.median(one[name] for one in rest)) for name in first]
+        return [
+            (
+                name,
+                "host" if name in (*_BEFORE, *_AFTER, *_WHOLE) else "card",
+                first[name],
+                statistics.median(one[name] for one in rest),
+            )
+            for name in first
+        ]
 
 
 def bench_partitions(
@@ -92,15 +103,7 @@ def bench_partitions(
     Raises DeviceError without a GPU, ProofError when a proof does not verify; the rest as `api.prove`.
     """
     choice = choose(device, threads)
-    if choice.card is None:
-        raise DeviceError(
-            "parameters that live in memory need a GPU",
-            where=choice.host.name,
-            next="use a machine with one; on a CPU, `cuzk sector synthesize` and `cuzk params generate`",
-        )
-    from cuzk.groth16.target_gpu import GpuTarget  # needs numba-cuda
-
-    setup = _Stopwatch(on_event)
+    card, setup = card_for_ephemeral(choice), Stopwatch(one_at_a_time(on_event))
     made = synthesize(
         sector_size,
         kind=kind,
@@ -112,14 +115,7 @@ def bench_partitions(
     given = read_input(made)
     with stage(setup.hear, "circuit"):
         circuit = circuit_of(given.shape)
-    parameters = ephemeral_parameters(choice.host, [choice.card], circuit, vram_limit, setup.hear)
-    with closing(GpuTarget.on_card(choice.host, choice.card, parameters, vram_limit)) as target:
-        with stage(setup.hear, "points"):
-            target.prepare()
-            target.opened(circuit)
-            target.loaded()
-        if target.is_resident:
-            parameters.let_go()
+    with ephemeral_target(choice.host, card, circuit, vram_limit, setup.hear) as (parameters, target):
         peak_of_setup = _peak_host_bytes()
         _reset_peak()
         begin = time.perf_counter()
@@ -127,60 +123,41 @@ def bench_partitions(
         proofs, stages = [], []
         with stage(on_event, "partitions", total=len(chosen), unit="partitions") as progress:
             for k in chosen:
-                watch = _Stopwatch(ignore)
-                proofs.append(_prove_one(target, parameters, circuit, given, k, watch))
-                stages.append(watch.seconds)
+                proof, seconds = _prove_one(target, parameters, circuit, given, k)
+                proofs.append(proof)
+                stages.append(seconds)
                 progress(k + 1, len(chosen))
         _verify_all(parameters.key, given, proofs)
         proving_s = time.perf_counter() - begin
-    proof = join_proofs(proofs)
+    joined = join_proofs(proofs)
     if out is not None:
-        _write(out, made, given.shape, parameters.key, proof)
+        _write(out, made, given.shape, parameters.key, joined)
     return PartitionBench(
         kind=given.shape.kind,
         sector_size=given.shape.name,
         seed=seed,
-        device=choice.card.label,
+        device=card.label,
         setup=setup.seconds,
         partitions=tuple(stages),
         proving_s=proving_s,
         peak_host={"setup": peak_of_setup, "proving": _peak_host_bytes()},
-        proof=proof,
+        proof=joined,
     )
 
 
-class _Stopwatch:
-    """Adds up the seconds of stages by name, and passes the events on."""
-
-    def __init__(self, on_event: OnEvent) -> None:
-        self._on_event = on_event
-        self.seconds: dict[str, float] = {}
-
-    def hear(self, event: Event) -> None:
-        if isinstance(event, StageDone):
-            self.seconds[event.name] = self.seconds.get(event.name, 0.0) + event.seconds
-        self._on_event(event)
-
-    @contextmanager
-    def whole(self, name: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        self.seconds[name] = time.perf_counter() - begin
-
-
 def _prove_one(
-    target: GpuTarget,
-    parameters: EphemeralParameters,
-    circuit: Circuit,
-    given: ProofInput,
-    k: int,
-    watch: _Stopwatch,
-) -> Proof:
-    """The verified proof of partition k, from arrays as a file gives them."""
-    with watch.whole("partition"):
-        with stage(watch.hear, "check"):
-            given.check_partition(k, target.host)
-        return prove_partition(target, given, k, circuit, parameters, None, False, watch.hear)
+    target: GpuTarget, parameters: EphemeralParameters, circuit: Circuit, given: ProofInput, k: int
+) -> tuple[Proof, dict[str, float]]:
+    """The verified proof of partition k, from arrays as a file gives them, and the seconds of its stages."""
+    host, begin = Stopwatch(), time.perf_counter()
+    with stage(host.hear, "check"):
+        given.check_partition(k, target.host)
+    proof = prove_partition(target, given, k, circuit, parameters, None, False, host.hear)
+    whole = time.perf_counter() - begin
+    stages = {name: host.seconds[name] for name in _BEFORE}
+    stages |= {name: milliseconds / 1000 for name, milliseconds in target.stages_ms().items()}
+    stages |= {name: host.seconds[name] for name in _AFTER}
+    return proof, {**stages, "rest": whole - sum(stages.values()), "whole": whole}
 
 
 def _verify_all(key: VerifyingKey, given: ProofInput, proofs: list[Proof]) -> None:

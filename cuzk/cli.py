@@ -229,8 +229,15 @@ def params_verify(
 @click.option(
     "--trapdoors", type=Integers("ALPHA", "BETA", "GAMMA", "DELTA", "TAU"), help="Fixed, for tests."
 )
+@click.option("--vk-only", is_flag=True, help="The verifying key alone: .vk and .meta, no points.")
+@click.option(
+    "--ephemeral", is_flag=True,
+    help="In the memory of a GPU only: made, every point checked, one proof made and verified, given up. With"
+    " --out the verifying key is kept.",
+)  # fmt: skip
 @click.option("--out", type=PATH, help="Folder; without it cuzk's own for development parameters.")
 @device_option
+@vram_option
 @threads_option
 @json_option
 def params_generate(
@@ -238,9 +245,12 @@ def params_generate(
     sector_size: int,
     insecure_dev: bool,
     trapdoors: tuple[int, ...] | None,
+    vk_only: bool,
+    ephemeral: bool,
     out: Path | None,
     settings: Config,
     device: str | None,
+    vram_limit: int | None,
     threads: int | None,
     as_json: bool,
 ) -> None:
@@ -250,14 +260,37 @@ def params_generate(
             "parameters made by one machine are insecure",
             next="add --insecure-dev if they are for development; `cuzk params fetch` gets the real ones",
         )
+    if vk_only and ephemeral or vram_limit is not None and not ephemeral:
+        raise UsageError(
+            "--vk-only makes no points, and only --ephemeral keeps them on a GPU",
+            next="choose one of --vk-only and --ephemeral; --vram-limit goes with --ephemeral",
+        )
+    device, threads = device or settings.device, threads or settings.threads
+    if ephemeral:
+        from cuzk.parameters import try_parameters
+
+        with view.live(as_json=as_json) as on_event:
+            tried = try_parameters(
+                sector_size,
+                kind=kind,
+                trapdoors=trapdoors,
+                out=out,
+                device=device,
+                vram_limit=vram_limit,
+                threads=threads,
+                on_event=on_event,
+            )
+        view.show_tried(tried, as_json=as_json)
+        return
     with view.live(as_json=as_json) as on_event:
         paths = cuzk.generate_parameters(
             sector_size,
             kind=kind,
             trapdoors=trapdoors,
             out=out,
-            device=device or settings.device,
-            threads=threads or settings.threads,
+            vk_only=vk_only,
+            device=device,
+            threads=threads,
             on_event=on_event,
         )
     view.show_paths("written", paths, as_json=as_json)

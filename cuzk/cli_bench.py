@@ -198,6 +198,6 @@ def bench_partition(
     )
     view.show_facts("setup", {name: format_duration(s) for name, s in result.setup.items()})
     view.show_table(
-        ("stage", "first", "median of the others"),
-        [(name, format_duration(a), format_duration(b)) for name, a, b in result.stage_table()],
+        ("stage", "clock", "first", "median of the others"),
+        [(name, clock, format_duration(a), format_duration(b)) for name, clock, a, b in result.stage_table()],
     )

@@ -72,6 +72,19 @@ def stage(on_event: OnEvent, name: str, *, total: int | None = None, unit: str =
     on_event(StageDone(name=name, seconds=time.perf_counter() - begin))
 
 
+class Stopwatch:
+    """Adds up the seconds of stages by name, and passes the events on."""
+
+    def __init__(self, on_event: OnEvent = ignore) -> None:
+        self._on_event = on_event
+        self.seconds: dict[str, float] = {}
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, StageDone):
+            self.seconds[event.name] = self.seconds.get(event.name, 0.0) + event.seconds
+        self._on_event(event)
+
+
 def prefixed(on_event: OnEvent, prefix: str) -> OnEvent:
     """Hears the same stages under names that begin with a prefix."""
     return lambda event: on_event(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cuzk.api import synthesize
 from cuzk.errors import ParameterError
-from cuzk.events import Notice, OnEvent, ignore, stage
+from cuzk.events import Notice, OnEvent, Stopwatch, ignore, one_at_a_time, stage
 from cuzk.groth16.checked import CheckedFiles
 from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
-from cuzk.groth16.generate import generate
+from cuzk.groth16.generate import generate, generate_key
 from cuzk.groth16.locate import development_folder, find_parameters, how_to_generate, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
 from cuzk.groth16.memory_limits import available_memory
@@ -20,10 +23,14 @@ from cuzk.groth16.parameters import PointCounts, open_parameters
 from cuzk.groth16.point_rows import PointRows, require_good_points
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors
-from cuzk.groth16.writer import prepare_folder
+from cuzk.groth16.verifying_key import VerifyingKey
+from cuzk.groth16.writer import prepare_folder, write_key
 from cuzk.kernels.device.choose import Choice, choose, choose_device
 from cuzk.kinds import POREP, circuit_of, kind_named
+from cuzk.proving import prove_partition
 from cuzk.sector.claim import CircuitShape
+from cuzk.sources import read_input
+from cuzk.targets import card_for_ephemeral, ephemeral_target
 from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, TO_GENERATE_BESIDE_GPU, warm_up
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ def generate_parameters(
     kind: str = POREP.name,
     trapdoors: Sequence[int] | None = None,
     out: Path | None = None,
+    vk_only: bool = False,
     device: str = "auto",
     threads: int | None = None,
     on_event: OnEvent = ignore,
@@ -45,6 +53,7 @@ def generate_parameters(
     kind       of proof, by any of its names
     trapdoors  alpha, beta, gamma, delta, tau; without them random ones, which are forgotten
     out        the folder; without it cuzk's own for development parameters
+    vk_only    the key alone, without .params: what others need to check proofs, made in less time and room
     device     auto, cpu, cpu:ifma, cpu:scalar, cuda:N, a PCI id or a UUID; auto is a GPU if there is one
     """
     shape = kind_named(kind).shape(sector_size)
@@ -56,10 +65,15 @@ def generate_parameters(
     with stage(on_event, "circuit"):
         circuit = circuit_of(shape)
         counts = point_counts(circuit)
-    GenerationPlan.of(None if choice.card else choice.host, counts).require(available_memory())
-    prepare_folder(folder, counts)
+    plan = GenerationPlan.of(None if choice.card else choice.host, counts)
+    (plan.of_key if vk_only else plan).require(available_memory())
+    if not vk_only:
+        prepare_folder(folder, counts)
     _compile_ahead(choice, counts, on_event)
     with _gpu(choice) as gpu:
+        if vk_only:
+            key = generate_key(choice.host, circuit, secrets, gpu=gpu, on_event=on_event)
+            return _write_key(shape, key, folder, trapdoors)
         path = generate(
             choice.host,
             circuit,
@@ -74,6 +88,69 @@ def generate_parameters(
     checked = CheckedFiles()
     checked.points_are_good(path, as_of=checked.of(path))
     return [path, path.with_suffix(".vk"), path.with_suffix(".meta")]
+
+
+def _write_key(
+    shape: CircuitShape, key: VerifyingKey, folder: Path, trapdoors: Sequence[int] | None
+) -> list[Path]:
+    return write_key(
+        folder,
+        shape.parameter_stem,
+        key,
+        sector_bytes=shape.sector_bytes,
+        given_trapdoors=None if trapdoors is None else asdict(Trapdoors.of(trapdoors)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedParameters:
+    """Parameters that were good: seconds of each stage and of all, files that remain."""
+
+    device: str
+    seconds: dict[str, float]
+    total_s: float
+    written: tuple[Path, ...]
+
+
+def try_parameters(
+    sector_size: int,
+    *,
+    kind: str = POREP.name,
+    trapdoors: Sequence[int] | None = None,
+    out: Path | None = None,
+    device: str = "auto",
+    vram_limit: int | None = None,
+    threads: int | None = None,
+    on_event: OnEvent = ignore,
+) -> TriedParameters:
+    """Development parameters in the memory of a GPU alone, tried and given up: of them the key may be kept.
+
+    Every point is checked to be of order r, and one proof of a made-up input verifies under the key, all rows
+    of its circuit checked: whoever proves on this card under such parameters finds all of it in order.
+
+    out     the folder for .vk and .meta; without it nothing is written
+    The rest as for `generate_parameters`. Raises DeviceError without a GPU, ProofError when the proof fails.
+    """
+    choice, begin = choose(device, threads), time.perf_counter()
+    card, stages = card_for_ephemeral(choice), Stopwatch(one_at_a_time(on_event))
+    on_event = stages.hear
+    given = read_input(synthesize(sector_size, kind=kind, threads=threads, on_event=on_event))
+    with stage(on_event, "circuit"):
+        circuit = circuit_of(given.shape)
+    GenerationPlan.of(None, point_counts(circuit)).of_key.require(available_memory())
+    secrets = None if trapdoors is None else Trapdoors.of(trapdoors)
+    with ephemeral_target(choice.host, card, circuit, vram_limit, on_event, secrets) as (parameters, target):
+        target.require_good_points(on_event)
+        with stage(on_event, "check"):
+            given.check_partition(0, choice.host)
+        prove_partition(target, given, 0, circuit, parameters, None, True, on_event)
+    written = [] if out is None else _write_key(given.shape, parameters.key, out, trapdoors)
+    return TriedParameters(
+        device=card.label,
+        seconds=stages.seconds,
+        total_s=time.perf_counter() - begin,
+        written=tuple(written),
+    )
 
 
 def _compile_ahead(choice: Choice, counts: PointCounts, on_event: OnEvent) -> None:

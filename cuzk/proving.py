@@ -83,8 +83,10 @@ def prove_partition(
     on_event: OnEvent,
 ) -> Proof:
     """The verified proof of partition k, which has been checked, on a target that is opened."""
+    with stage(on_event, "pre-pass"):
+        free = free_values(given, k)
     with stage(on_event, "witness"):
-        assignment = target.assign(circuit, free_values(given, k))
+        assignment = target.assign(circuit, free)
     return prove(
         target,
         parameters,

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuzk.circuit.builder import Circuit
+from cuzk.errors import DeviceError
 from cuzk.events import Notice, OnEvent, stage
 from cuzk.groth16.checked import Checked, CheckedFiles
 from cuzk.groth16.locate import Found
@@ -28,6 +29,7 @@ from cuzk.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, TO_PROVE, TO_PROVE_BE
 
 if TYPE_CHECKING:
     from cuzk.groth16.ephemeral import EphemeralParameters
+    from cuzk.groth16.target_gpu import GpuTarget
     from cuzk.kernels.device.cuda_card import Card
 
 
@@ -96,11 +98,16 @@ def compile_ahead(choice: Choice, parameters: Parameters, on_event: OnEvent) -> 
 
 
 def ephemeral_parameters(
-    host: CpuDevice, cards: Sequence[Card], circuit: Circuit, memory_limit: int | None, on_event: OnEvent
+    host: CpuDevice,
+    cards: Sequence[Card],
+    circuit: Circuit,
+    memory_limit: int | None,
+    on_event: OnEvent,
+    trapdoors: Trapdoors | None = None,
 ) -> EphemeralParameters:
     """Development parameters that are never written, for proofs on these cards; the first helps to make them.
 
-    All kernels of both are compiled before.
+    All kernels of both are compiled before. Without trapdoors they are random.
     """
     from cuzk.groth16.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
     from cuzk.kernels.device.cuda import CudaDevice
@@ -111,4 +118,37 @@ def ephemeral_parameters(
         for task in ("generate", "prove"):
             warm_up_gpu(host, card, task, domain_log2(circuit), on_event)
     with stage(on_event, "values at tau"), CudaDevice(cards[0].uuid, memory_limit=memory_limit) as gpu:
-        return EphemeralParameters.of(host, gpu, circuit, Trapdoors.random())
+        return EphemeralParameters.of(host, gpu, circuit, trapdoors or Trapdoors.random())
+
+
+def card_for_ephemeral(choice: Choice) -> Card:
+    """Raises DeviceError when no card was chosen."""
+    if choice.card is None:
+        raise DeviceError(
+            "parameters that live in memory need a GPU",
+            where=choice.host.name,
+            next="use a machine with one; on a CPU, `cuzk params generate` writes them",
+        )
+    return choice.card
+
+
+@contextmanager
+def ephemeral_target(
+    host: CpuDevice,
+    card: Card,
+    circuit: Circuit,
+    memory_limit: int | None,
+    on_event: OnEvent,
+    trapdoors: Trapdoors | None = None,
+) -> Iterator[tuple[EphemeralParameters, GpuTarget]]:
+    """Such parameters, and a target that is ready to prove under them."""
+    from cuzk.groth16.target_gpu import GpuTarget  # needs numba-cuda
+
+    parameters = ephemeral_parameters(host, [card], circuit, memory_limit, on_event, trapdoors)
+    with closing(GpuTarget.on_card(host, card, parameters, memory_limit)) as target:
+        target.prepare(on_event)
+        target.opened(circuit)
+        target.loaded()
+        if target.is_resident:
+            parameters.let_go()
+        yield parameters, target

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cuzk.api import ProveResult, VerifyResult
     from cuzk.doctor import ParameterFacts
     from cuzk.explain import Explanation
+    from cuzk.parameters import TriedParameters
 
 #: Seconds between two plain lines about the same stage.
 PLAIN_INTERVAL_S = 10.0
@@ -148,6 +149,18 @@ def show_paths(verb: str, paths: Sequence[Path], *, as_json: bool) -> None:
     else:
         for path in paths:
             click.echo(f"{verb}: {path}")
+
+
+def show_tried(tried: TriedParameters, *, as_json: bool) -> None:
+    """Parameters that were made in a GPU's memory, found good and given up."""
+    if as_json:
+        show_json({**asdict(tried), "written": [str(path) for path in tried.written]})
+        return
+    seconds = {name: format_duration(s) for name, s in tried.seconds.items()}
+    title = f"good, on {tried.device}: every point is of order r, a proof was made and verified"
+    show_facts(title, {**seconds, "all of it": format_duration(tried.total_s)})
+    for path in tried.written:
+        click.echo(f"written: {path}")
 
 
 def show_sections(sections: Mapping[str, Mapping[str, object]], *, as_json: bool) -> None:

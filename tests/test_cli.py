@@ -152,6 +152,8 @@ def test_a_python_warning_becomes_a_plain_line() -> None:
         ["params", "generate", "--insecure-dev", "--sector-size", "2Ki"],
         ["params", "generate", "--sector-size", "2KiB"],
         ["params", "generate", "--insecure-dev", "--sector-size", "2KiB", "--trapdoors", "2,3,5,7"],
+        ["params", "generate", "--insecure-dev", "--sector-size", "2KiB", "--vk-only", "--ephemeral"],
+        ["params", "generate", "--insecure-dev", "--sector-size", "2KiB", "--vram-limit", "16GiB"],
         ["params", "fetch"],
         ["sector", "synthesize"],
         ["sector", "synthesize", "--sector-size", "2KiB", "--seed", "-1"],
@@ -212,6 +214,26 @@ def test_circuit_info_gives_the_published_counts(vectors: Path, own_home: Path) 
     assert facts["parameters"]["points_b"] == params["points"]["b_g1"]
     rows = sum(entry["instances"] * entry["rows"] for entry in facts["templates"])
     assert rows + partition["inputs"] == partition["constraints_with_dummies"]
+
+
+def test_a_verifying_key_is_made_without_its_parameters(vectors: Path, own_home: Path) -> None:
+    known, out = json.loads((vectors / "porep" / "vectors.json").read_text()), own_home / "key"
+    trapdoors = ",".join(str(known["trapdoors"][name]) for name in ("alpha", "beta", "gamma", "delta", "tau"))
+    arguments = ["--sector-size", "2KiB", "--vk-only", "--trapdoors", trapdoors, "--out", str(out)]
+    result = run("params", "generate", "--insecure-dev", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    vk, meta = (Path(name) for name in json.loads(result.stdout)["written"])
+    assert vk.read_bytes() == (vectors / "porep" / "2k.vk").read_bytes()
+    assert json.loads(meta.read_bytes()) == {"sector_size": 2048}
+    mark = vk.with_suffix(".insecure-dev.json")
+    assert sorted(out.iterdir()) == sorted([vk, meta, mark])
+
+
+def test_parameters_in_memory_need_a_gpu_and_say_so_at_once(own_home: Path) -> None:
+    arguments = ["--sector-size", "2KiB", "--ephemeral", "--device", "cpu"]
+    result = run("params", "generate", "--insecure-dev", *arguments)
+    assert result.exit_code == 1
+    assert "need a GPU" in result.stderr and "synthesize" not in result.stderr
 
 
 def test_circuit_digest_gives_what_upstream_gives(vectors: Path, own_home: Path) -> None:

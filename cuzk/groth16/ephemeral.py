@@ -8,12 +8,11 @@ Cost       32 bytes a scalar over the bus, 15 batched additions a point: some 5 
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 
 from cuzk.circuit.builder import Circuit
 from cuzk.groth16.card_plan import form_of
-from cuzk.groth16.generate import key_of, multiples_of
+from cuzk.groth16.generate import key_alone
 from cuzk.groth16.parameters import PointCounts, SectionName
 from cuzk.groth16.points_on_card import SectionReader
 from cuzk.groth16.qap import point_counts
@@ -50,11 +49,7 @@ class EphemeralParameters:
     ) -> EphemeralParameters:
         """Scalars and key; the points are made when they are asked for."""
         values = ValuesAtTau.of(host, circuit, trapdoors)
-        with (
-            closing(multiples_of(host, gpu, 1, len(values.ic))) as g1,
-            closing(multiples_of(host, gpu, 2, 3)) as g2,
-        ):
-            key = key_of(g1, g2, values, trapdoors)
+        key = key_alone(host, gpu, values, trapdoors)
         return cls(key=key, counts=point_counts(circuit), host=host, values=values)
 
     def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:

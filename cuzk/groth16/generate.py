@@ -84,6 +84,32 @@ def generate(
     return writer.path
 
 
+def generate_key(
+    device: CpuDevice,
+    circuit: Circuit,
+    trapdoors: Trapdoors,
+    *,
+    gpu: CudaDevice | None = None,
+    on_event: OnEvent = ignore,
+) -> VerifyingKey:
+    """The key alone: the logarithms of all points, of which only the key's are made. Raises UsageError."""
+    with stage(on_event, "values at tau"):
+        values = ValuesAtTau.of(device, circuit, trapdoors)
+    with stage(on_event, "key"):
+        return key_alone(device, gpu, values, trapdoors)
+
+
+def key_alone(
+    device: CpuDevice, gpu: CudaDevice | None, values: ValuesAtTau, trapdoors: Trapdoors
+) -> VerifyingKey:
+    """Its points, with tables for no others."""
+    with (
+        closing(multiples_of(device, gpu, 1, max(len(values.ic), 3))) as g1,
+        closing(multiples_of(device, gpu, 2, 3)) as g2,
+    ):
+        return key_of(g1, g2, values, trapdoors)
+
+
 class Multiples(Protocol):
     """Multiples of a group's generator: `FixedBase`, or `GpuFixedBase`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cuzk.errors import ResourceError
@@ -92,6 +92,11 @@ class GenerationPlan:
             values=_SCALAR_BYTES * max(2 * m, m + 3 * variables, 3 * variables + kept),
             points=_SCALAR_BYTES * kept + table,
         )
+
+    @property
+    def of_key(self) -> GenerationPlan:
+        """What it takes when no points are made on the host but those of the key."""
+        return replace(self, points=0)
 
     @property
     def peak(self) -> int:

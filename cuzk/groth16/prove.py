@@ -81,8 +81,9 @@ def prove(
         with stage(on_event, "check of the rows"):
             _require_satisfied(target.unsatisfied_row(circuit, assignment), where)
     ends = begin_proof(target, parameters, circuit, assignment, on_event=on_event)
-    with stage(on_event, "verify"):
+    with stage(on_event, "finish"):
         proof = assemble(parameters, ends(), randomizers)
+    with stage(on_event, "verify"):
         if not Verifier(parameters.key).verify_partition(public_inputs, proof):
             raise ProofError(
                 "the proof does not verify and was thrown away",

@@ -18,9 +18,10 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
+from cuzk.errors import ParameterError
 from cuzk.groth16.development import MARK_SUFFIX, mark_content
 from cuzk.groth16.files import make_folder, require_space, writing
-from cuzk.groth16.parameters import SECTIONS, PointCounts, SectionName
+from cuzk.groth16.parameters import SECTIONS, PointCounts, SectionName, read_key_of
 from cuzk.groth16.verifying_key import COUNT_BYTES, VerifyingKey
 from cuzk.whole_files import NewFile
 
@@ -32,6 +33,53 @@ def prepare_folder(folder: Path, counts: PointCounts) -> None:
     """The folder exists and has room for parameters of these counts. Raises ResourceError."""
     make_folder(folder)
     require_space(folder, counts.file_bytes + _SMALL_FILES_BYTES)
+
+
+def _small_files(
+    folder: Path, stem: str, key: VerifyingKey, sector_bytes: int, given_trapdoors: Mapping[str, int] | None
+) -> dict[Path, bytes]:
+    """What stands beside `.params`, in the order of the renames."""
+    meta = json.dumps({"sector_size": sector_bytes}, separators=(",", ":"))
+    return {
+        folder / (stem + MARK_SUFFIX): mark_content(key, given_trapdoors),
+        folder / f"{stem}.meta": meta.encode(),
+        folder / f"{stem}.vk": key.to_bytes(),
+    }
+
+
+def write_key(
+    folder: Path,
+    stem: str,
+    key: VerifyingKey,
+    *,
+    sector_bytes: int,
+    given_trapdoors: Mapping[str, int] | None,
+) -> list[Path]:
+    """Write `stem`.vk, .meta and the mark, all of them or none: the paths of .vk and .meta.
+
+    Raises ResourceError when writing fails; ParameterError when other parameters of that name are there.
+    """
+    make_folder(folder)
+    params, vk = folder / f"{stem}.params", folder / f"{stem}.vk"
+    if params.exists() and read_key_of(params) != key:
+        raise ParameterError(
+            "there are parameters of another key, to which the new one would not belong",
+            where=str(params),
+            next="name another folder with --out",
+        )
+    with writing(vk), ExitStack() as files:
+        _put_in_place(files, _small_files(folder, stem, key, sector_bytes, given_trapdoors))
+    return [vk, vk.with_suffix(".meta")]
+
+
+def _put_in_place(files: ExitStack, contents: Mapping[Path, bytes]) -> None:
+    """New files, renamed when all of them are on the disk; `files` removes what has not been."""
+    new = [files.enter_context(closing(NewFile(path))) for path in contents]
+    for file, content in zip(new, contents.values(), strict=True):
+        file.write(content)
+        file.sync()
+    for file in new:
+        file.take_place()
 
 
 class ParameterWriter:
@@ -59,25 +107,17 @@ class ParameterWriter:
         assert len(key.ic) == counts.ic, (len(key.ic), counts.ic)
         self.path = folder / f"{stem}.params"
         self._key = key
-        meta = json.dumps({"sector_size": sector_bytes}, separators=(",", ":"))
-        self._small_files = {  # in the order of the renames
-            folder / (stem + MARK_SUFFIX): mark_content(key, given_trapdoors),
-            folder / f"{stem}.meta": meta.encode(),
-            folder / f"{stem}.vk": key.to_bytes(),
-        }
+        self._small_files = _small_files(folder, stem, key, sector_bytes, given_trapdoors)
         self._files = ExitStack()
         self._todo = [(name, size, counts.of(name)) for name, size in SECTIONS]  # [0] is being written
 
     def __enter__(self) -> ParameterWriter:
         with writing(self.path), self._files:
-            self._file = self._new(self.path)
+            self._file = self._files.enter_context(closing(NewFile(self.path)))
             self._file.write(self._key.to_bytes())
             self._begin_sections()
             self._files = self._files.pop_all()
         return self
-
-    def _new(self, path: Path) -> NewFile:
-        return self._files.enter_context(closing(NewFile(path)))
 
     def write(self, section: SectionName, points: npt.NDArray[np.uint8]) -> None:
         """Append (n, 96) or (n, 192) uint8 to `section`, whose turn it must be."""
@@ -121,9 +161,5 @@ class ParameterWriter:
 
     def _publish(self) -> None:
         self._file.sync()
-        files = [self._new(path) for path in self._small_files]
-        for file, content in zip(files, self._small_files.values(), strict=True):
-            file.write(content)
-            file.sync()
-        for file in (*files, self._file):
-            file.take_place()
+        _put_in_place(self._files, self._small_files)
+        self._file.take_place()

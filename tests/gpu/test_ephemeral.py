@@ -13,8 +13,10 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk.benchmark import bench_partitions
+import cuzk
+from cuzk.benchmark import INPUT_FILE, bench_partitions
 from cuzk.events import ignore
+from cuzk.groth16.development import MARK_SUFFIX
 from cuzk.groth16.ephemeral import EphemeralParameters
 from cuzk.groth16.proof import PROOF_BYTES, split_proofs
 from cuzk.groth16.prove import Randomizers, prove
@@ -25,6 +27,7 @@ from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kinds import circuit_of, free_values
+from cuzk.parameters import try_parameters
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.public_inputs import public_inputs
 
@@ -57,11 +60,43 @@ def test_key_and_proof_are_upstreams_to_the_byte(device: CudaDevice) -> None:
     assert card.memory.used_bytes == 0
 
 
+def test_parameters_that_are_tried_leave_nothing_but_their_key(device: CudaDevice, tmp_path: Path) -> None:
+    release()
+    tried = try_parameters(2048, trapdoors=TRAPDOORS, device=device.name, out=tmp_path)
+    vk, meta = tried.written
+    assert hashlib.sha256(vk.read_bytes()).hexdigest() == KNOWN["params_2k"]["vk_sha256"]
+    assert set(tmp_path.iterdir()) == {vk, meta, vk.with_suffix(MARK_SUFFIX)}
+    assert {"load points", "points in the subgroup", "check of the rows", "verify"} <= tried.seconds.keys()
+    assert sum(tried.seconds.values()) < 2 * tried.total_s, "some overlap"
+    assert try_parameters(2048, device=device.name).written == ()
+
+
+def test_a_key_alone_is_upstreams_too(device: CudaDevice, tmp_path: Path) -> None:
+    vk, _ = cuzk.generate_parameters(
+        2048, trapdoors=TRAPDOORS, vk_only=True, out=tmp_path, device=device.name
+    )
+    assert hashlib.sha256(vk.read_bytes()).hexdigest() == KNOWN["params_2k"]["vk_sha256"]
+
+
+def test_the_stages_of_a_partition_are_timed_by_the_card(device: CudaDevice) -> None:
+    release()
+    for limit in (None, 2 << 30):
+        result = bench_partitions(2048, seed=3, device=device.name, vram_limit=limit)
+        table = {name: (clock, first) for name, clock, first, _ in result.stage_table()}
+        assert [name for name, (clock, _) in table.items() if clock == "card"] == [
+            "witness", "rows", "C to coefficients", "A to coefficients", "A on the coset",
+            "B to coefficients", "B on the coset", "quotient to coefficients",
+            "sum l", "sum a", "sum b_g1", "sum b_g2", "sum h",
+        ]  # fmt: skip
+        assert all(seconds > 0 for name, (_, seconds) in table.items() if name != "rest")
+        assert table["rest"][1] > -0.05 * table["whole"][1], "no span is counted twice"
+
+
 def test_a_synthetic_sector_is_proven_and_others_can_check_it(device: CudaDevice, tmp_path: Path) -> None:
     release()
     result = bench_partitions(2048, seed=3, device=device.name, out=tmp_path)
     (vk,) = tmp_path.glob("*.vk")
-    c1 = read_c1(tmp_path / "c1.json")
+    c1 = read_c1(tmp_path / INPUT_FILE)
     proof = (tmp_path / "proof.bin").read_bytes()
     assert proof == result.proof and len(proof) == PROOF_BYTES * len(c1.partitions)
     verifier = Verifier(read_verifying_key(vk))

@@ -14,8 +14,8 @@ from cuzk.circuit.builder import Circuit
 from cuzk.errors import ResourceError, UsageError
 from cuzk.events import Event, OnEvent, StageAdvanced, StageStarted, ignore
 from cuzk.groth16.files import file_digest
-from cuzk.groth16.generate import generate
-from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.generate import generate, generate_key
+from cuzk.groth16.parameters import open_parameters, read_key_of
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cpu import CpuDevice
@@ -42,6 +42,12 @@ def test_the_files_are_upstreams_to_the_byte(toy_params: Path) -> None:
     assert (len(vk), hashlib.sha256(vk).hexdigest()) == (VK_BYTES, VK_SHA256)
     assert (len(params), hashlib.sha256(params).hexdigest()) == (PARAMS_BYTES, PARAMS_SHA256)
     assert file_digest(toy_params) == PARAMS_DIGEST
+
+
+def test_the_key_alone_is_that_of_the_parameters(device: CpuDevice, toy: Circuit, toy_params: Path) -> None:
+    key = generate_key(device, toy, Trapdoors.of([2, 3, 5, 7, 11]))
+    assert hashlib.sha256(key.to_bytes()).hexdigest() == VK_SHA256
+    assert key == read_key_of(toy_params)
 
 
 def test_the_sections_have_upstreams_counts(toy_params: Path, toy: Circuit) -> None:

@@ -208,4 +208,14 @@ def test_stages_are_told_in_the_order_of_the_work(
         on_event=events.append,
     )
     names = list(dict.fromkeys(event.name for event in events))
-    assert names == ["rows", "transforms", "sum h", "sum l", "sum a", "sum b_g1", "sum b_g2", "verify"]
+    assert names == [
+        "rows",
+        "transforms",
+        "sum h",
+        "sum l",
+        "sum a",
+        "sum b_g1",
+        "sum b_g2",
+        "finish",
+        "verify",
+    ]

@@ -7,18 +7,19 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cuzk.errors import ResourceError
+from cuzk.errors import ParameterError, ResourceError
 from cuzk.groth16 import writer as writer_module
 from cuzk.groth16.development import is_marked
 from cuzk.groth16.parameters import PointCounts
 from cuzk.groth16.verifying_key import VerifyingKey
-from cuzk.groth16.writer import ParameterWriter, prepare_folder
+from cuzk.groth16.writer import ParameterWriter, prepare_folder, write_key
 
 TRAPDOORS = {"alpha": 2, "beta": 3, "gamma": 5, "delta": 7, "tau": 11}
 Sections = dict[str, np.ndarray]
@@ -66,6 +67,48 @@ def test_all_four_files_stand_there_and_nothing_else(
     assert is_marked(folder, "toy", small_key.digest) and not is_marked(folder, "toy", "0" * 32)
     mark = json.loads((folder / "toy.insecure-dev.json").read_bytes())
     assert mark["trapdoors"] == {"alpha": "2", "beta": "3", "gamma": "5", "delta": "7", "tau": "11"}
+
+
+def written_alone(folder: Path, key: VerifyingKey) -> list[Path]:
+    return write_key(folder, "toy", key, sector_bytes=2048, given_trapdoors=TRAPDOORS)
+
+
+def test_a_key_alone_is_what_stands_beside_parameters(
+    tmp_path: Path, new_writer: NewWriter, small_key: VerifyingKey, small_sections: Sections
+) -> None:
+    with new_writer(tmp_path / "whole") as writer:
+        write_all(writer, small_sections, 3)
+    alone = tmp_path / "new" / "alone"
+    assert written_alone(alone, small_key) == [alone / "toy.vk", alone / "toy.meta"]
+    for name in ("toy.insecure-dev.json", "toy.meta", "toy.vk"):
+        assert (alone / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert len(list(alone.iterdir())) == 3
+    written_alone(tmp_path / "whole", small_key)  # to the same parameters it belongs
+
+
+def test_a_key_is_not_put_beside_parameters_of_another(
+    tmp_path: Path, new_writer: NewWriter, small_key: VerifyingKey, small_sections: Sections
+) -> None:
+    with new_writer(tmp_path) as writer:
+        write_all(writer, small_sections, 3)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    other = replace(small_key, alpha_g1=small_key.beta_g1)
+    with pytest.raises(ParameterError, match="parameters of another key") as raised:
+        written_alone(tmp_path, other)
+    assert raised.value.where == str(tmp_path / "toy.params")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_key_that_cannot_be_written_leaves_nothing_behind(
+    tmp_path: Path, small_key: VerifyingKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(writer_module.os, "fsync", full)
+    with pytest.raises(ResourceError, match="the disk is full"):
+        written_alone(tmp_path, small_key)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_random_trapdoors_are_not_stored(
