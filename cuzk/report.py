@@ -10,11 +10,10 @@ from typing import Any
 
 from cuzk.circuit import digest, rows
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.witness import assign
-from cuzk.events import OnEvent, stage
+from cuzk.events import Notice, OnEvent, stage
 from cuzk.groth16.qap import domain_log2, point_counts
-from cuzk.kernels.device.choose import choose_device
-from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.groth16.synthesis import Synthesis, synthesis_on
+from cuzk.kernels.device.choose import choose
 from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.claim import CircuitShape, ProofInput
 from cuzk.sources import chosen_partitions
@@ -74,19 +73,32 @@ def digests(
     on_event: OnEvent,
 ) -> dict[str, Section]:
     """Counts and digests of the circuit, and those of the partitions named, or of all."""
-    machine = choose_device(device, threads)
+    choice = choose(device, threads)
+    if choice.card is not None and choice.why:
+        on_event(Notice(level="info", text=choice.why))
     with stage(on_event, "circuit"):
         circuit = circuit_of(given.shape)
         facts = {"circuit": {**circuit_counts(circuit), "r1cs_digest": digest.r1cs_digest(circuit)}}
-    for partition in chosen_partitions(given, partitions or None):
-        facts[f"partition {partition}"] = partition_digests(
-            machine, circuit, given, partition, check=check, on_event=on_event
-        )
+    if choice.card is not None:
+        from cuzk.warm_up_gpu import warm_up_gpu  # needs numba-cuda
+
+        warm_up_gpu(choice.host, choice.card, "prove", domain_log2(circuit), on_event)
+    with synthesis_on(choice, circuit) as synthesis:
+        for partition in chosen_partitions(given, partitions or None):
+            facts[f"partition {partition}"] = partition_digests(
+                synthesis, circuit, given, partition, check=check, on_event=on_event
+            )
     return facts
 
 
 def partition_digests(
-    device: CpuDevice, circuit: Circuit, given: ProofInput, partition: int, *, check: bool, on_event: OnEvent
+    synthesis: Synthesis,
+    circuit: Circuit,
+    given: ProofInput,
+    partition: int,
+    *,
+    check: bool,
+    on_event: OnEvent,
 ) -> Section:
     """Digests of one partition's assignment and row values.
 
@@ -94,17 +106,16 @@ def partition_digests(
     """
     label = f"partition {partition}"
     with stage(on_event, f"{label}: witness"):
-        assignment = assign(device, circuit, free_values(given, partition))
+        assignment = synthesis.assign(free_values(given, partition))
     facts: Section = {
         "inputs_digest": digest.list_digest(assignment.inputs),
         "aux_digest": digest.aux_digest(circuit, assignment),
     }
     with stage(on_event, f"{label}: rows"):
-        sides = [rows.evaluate_side(device, circuit, assignment, side) for side in (rows.A, rows.B, rows.C)]
-    for name, values in zip("abc", sides, strict=True):
-        facts[f"{name}_digest"] = digest.list_digest(values)
+        for name, side in (("a", rows.A), ("b", rows.B), ("c", rows.C)):
+            facts[f"{name}_digest"] = digest.list_digest(synthesis.rows(side))
     if check:
         with stage(on_event, f"{label}: check"):
-            unsatisfied = rows.unsatisfied_row(device, circuit, *sides)
+            unsatisfied = synthesis.unsatisfied_row()
         facts["unsatisfied"] = f"row {unsatisfied[0]}: {unsatisfied[1]}" if unsatisfied else None
     return facts

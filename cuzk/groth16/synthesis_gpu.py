@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.marks import Marks, counts_before
 from cuzk.circuit.rows import A, B, C
-from cuzk.circuit.witness import FreeValues
+from cuzk.circuit.witness import Assignment, FreeValues
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.query import Selection, selections
@@ -31,6 +31,7 @@ from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.selection_gpu import take_marked, take_numbers
 from cuzk.kernels.template_rows_gpu import evaluate_rows, find_unsatisfied
 from cuzk.kernels.witness_gpu import fill_wave, place_bits, place_numbers
@@ -210,6 +211,31 @@ class DeviceSynthesis:
     def close(self) -> None:
         for held in (self._fill, self.stream, self._memory):
             held.close()
+
+
+class HostSynthesis:
+    """See `synthesis.Synthesis`: what a card computes, on the host."""
+
+    def __init__(self, device: CudaDevice, circuit: Circuit) -> None:
+        self._synthesis = DeviceSynthesis(device, circuit)
+
+    def assign(self, free: FreeValues) -> Assignment:
+        held = self._synthesis
+        held.assign(free)
+        values, bits = (held.device.download(one, stream=held.stream) for one in (held.values, held.bits))
+        return Assignment(values=values, bits=bits, num_inputs=held.circuit.num_inputs)
+
+    def rows(self, side: int) -> Vector:
+        held = self._synthesis
+        with held.device.allocate((held.circuit.num_constraints, 4), np.uint64) as vector:
+            held.rows(side, vector)
+            return held.device.download(vector, stream=held.stream)
+
+    def unsatisfied_row(self) -> tuple[int, str] | None:
+        return self._synthesis.unsatisfied_row()
+
+    def close(self) -> None:
+        self._synthesis.close()
 
 
 def words_of(marks: Marks) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:

@@ -17,6 +17,7 @@ from cuzk.groth16.target_gpu import release
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kinds import circuit_of, free_values
+from cuzk.parameters import try_parameters
 from cuzk.sector.registered_proof import registered_proof
 from cuzk.sector.synthesize import synthesize
 
@@ -51,3 +52,12 @@ def test_a_partition_of_production_size_is_proven(name: str, device: CudaDevice)
     result = bench_partitions(size, registered_proof=name, seed=11, partitions=1, device=device.name)
     assert len(result.proof) == PROOF_BYTES, "it verified, or nothing would have come back"
     assert result.peak_host["proving"] < 16 << 30
+    print(name, {stage: f"{seconds:.4f} s" for stage, _, seconds, _ in result.stage_table()})
+
+
+def test_parameters_of_production_size_are_tried(device: CudaDevice) -> None:
+    """Every point of order r, every row of a partition, one proof."""
+    release()
+    tried = try_parameters(32 << 30, device=device.name)
+    print({name: f"{seconds:.2f} s" for name, seconds in tried.seconds.items()}, f"{tried.total_s:.1f} s")
+    assert {"points in the subgroup", "check of the rows", "verify"} <= tried.seconds.keys()

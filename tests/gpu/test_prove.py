@@ -75,6 +75,20 @@ def test_fresh_proofs_differ_and_hold(params: Path) -> None:
         assert cuzk.verify(POREP / C1, proof, params=params).partitions == 1
 
 
+def test_rows_that_are_checked_change_no_byte(params: Path) -> None:
+    events: list[Event] = []
+    proof = cuzk.prove(
+        POREP / C1, params=params, device="cuda:0", insecure_rs=(13, 17), check=True, on_event=events.append
+    )
+    assert proof.proof.hex() == UPSTREAM[C1]
+    [took] = [
+        event.seconds
+        for event in events
+        if isinstance(event, StageDone) and event.name == "check of the rows"
+    ]
+    print(f"check of the rows: {1e3 * took:.1f} ms")
+
+
 # ---- points that must not pass ----
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
+from cuzk import cli
 from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.numbers import free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
@@ -23,12 +27,28 @@ from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from tests.circuit.plain import free
 from tests.gpu.compared import HOST, SIDES, assert_equal, assert_scalars_equal
+from tests.sector import documents
 from tests.sector.documents import POREP
+
+CASES = [case for name, case in documents.CASES.items() if name not in documents.MADE_UP]
 
 
 def sector(file: str) -> tuple[Circuit, FreeValues]:
     c1 = read_c1(POREP / file)
     return circuit_of(c1.shape), free_values(c1, 0)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["file"])
+def test_digests_of_what_the_card_computes_are_upstreams(case: dict[str, Any], device: CudaDevice) -> None:
+    arguments = ["circuit", "digest", str(POREP / case["file"]), "--check", "--device", device.name, "--json"]
+    result = CliRunner().invoke(cli.main, arguments)
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    for k, expected in enumerate(case["partitions"]):
+        found = facts[f"partition {k}"]
+        for name in ("inputs", "aux", "a", "b", "c"):
+            assert found[f"{name}_digest"] == expected[f"{name}_digest"]
+        assert found["unsatisfied"] is None
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 if find_spec("numba_cuda") is None:
@@ -20,7 +22,8 @@ from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, free_places
 from cuzk.errors import ResourceError
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis
+from cuzk.groth16.synthesis import CpuSynthesis
+from cuzk.groth16.synthesis_gpu import DeviceSynthesis, HostSynthesis
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
@@ -123,6 +126,24 @@ def test_an_unsatisfied_row_is_named(device: CudaDevice) -> None:
         assert expected is not None and expected[0] < 45384
         assert synthesis.unsatisfied_row() == expected
     synthesis.close()
+
+
+@pytest.mark.parametrize("made", [toy, paths])
+def test_what_a_card_computes_can_be_looked_at_on_the_host(made: Any, device: CudaDevice) -> None:
+    """A partition whose rows do not hold, then one whose rows do, where there is one."""
+    circuit, values = made()
+    with closing(HostSynthesis(device, circuit)) as there:
+        here = CpuSynthesis(HOST, circuit)
+        for free in (values, values):
+            seen, expected = there.assign(free), here.assign(free)
+            assert np.array_equal(seen.values, expected.values) and np.array_equal(seen.bits, expected.bits)
+            assert seen.num_inputs == expected.num_inputs
+            for side in range(3):
+                assert np.array_equal(there.rows(side), here.rows(side))
+                assert np.array_equal(here.rows(side), evaluate_side(HOST, circuit, expected, side))
+            assert there.unsatisfied_row() == here.unsatisfied_row()
+            assert there.unsatisfied_row() == (None if made is toy else (45384, "path of 2, root"))
+    assert device.memory.used_bytes == 0
 
 
 def test_rows_that_hold_are_told_so(device: CudaDevice) -> None:

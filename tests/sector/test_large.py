@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import cuzk
 from cuzk.errors import InputError
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
@@ -116,3 +117,20 @@ def test_the_file_of_a_large_sector_is_read_in_two_seconds_and_a_gibibyte(c1_fil
     seconds, peak_kib = map(float, output.stdout.split())
     print(f"{c1_file.stat().st_size / 1e6:.0f} MB read in {seconds:.2f} s, peak {peak_kib / 1024:.0f} MiB")
     assert seconds < 2 and peak_kib < 1 << 20
+
+
+@pytest.mark.slow
+def test_partitions_that_disagree_are_named():
+    """Each is good by itself, in its own place of its own sector."""
+    c1, other = (cuzk.synthesize(32 << 30, seed=seed) for seed in (1, 2))
+    check_input(c1, DEVICE)
+    mixed = replace(c1, partitions=(*c1.partitions[:3], other.partitions[3], *c1.partitions[4:]))
+    with pytest.raises(InputError, match="partition 3, challenge 0"):
+        check_input(mixed, DEVICE)
+    first, second, *rest = c1.partitions
+    swapped = (replace(second, index=0), replace(first, index=1), *rest)
+    with pytest.raises(InputError, match=r"partition 0, challenge 0.*replica_id and seed ask for node"):
+        check_input(replace(c1, partitions=swapped), DEVICE)
+    roots = replace(first.c_paths, roots=other.partitions[0].c_paths.roots)
+    with pytest.raises(InputError, match=r"partition 0, challenge 0, C path"):
+        check_input(replace(c1, partitions=(replace(first, c_paths=roots), second, *rest)), DEVICE)
