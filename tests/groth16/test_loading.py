@@ -249,8 +249,8 @@ def test_a_pass_tells_how_many_points_have_passed_and_what_the_card_took(
     assert list(stages) == [
         "witness", "rows", "all transforms", "sum l", "sum a", "sum b_g1", "sum b_g2", "sum h",
     ]  # fmt: skip
-    # Once submitted, slice by slice; of l also to collect the points of full scalars, and their sum.
-    assert stages["sum h"] == (1 + 6) * spans and stages["sum l"] == (1 + 4 + 4 + 1) * spans
+    # Once submitted, then slice by slice.
+    assert stages["sum h"] == (1 + 6) * spans and stages["sum l"] == (1 + 4) * spans
     assert stages["sum a"] == spans
     assert target.computed_ms() == sum(stages.values())
     target.close()
