@@ -4,104 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
-import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cuzk.errors import CuzkError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.client import Client
 from tests.server.fakes import proof_of
 from tests.server.hall import porep
-
-ROOT = Path(__file__).resolve().parents[2]
-SOON_S = 30.0
-READY = "cuzk-daemon ready, serving on "
-
-
-class Process:
-    """A fake daemon; `lines` are its log so far."""
-
-    def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-u", "-m", "tests.server.fake_daemon", *arguments]
-        self.popen = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.lines: list[str] = []
-        self.errors: list[str] = []
-        self._readers = [
-            threading.Thread(target=self._read, args=pair, daemon=True)
-            for pair in ((self.popen.stdout, self.lines), (self.popen.stderr, self.errors))
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    @staticmethod
-    def _read(stream: Iterator[str], lines: list[str]) -> None:
-        for line in stream:
-            lines.append(line.rstrip("\n"))
-
-    def line(self, text: str) -> str:
-        """The first line with that text, once it is there."""
-        return until(lambda: next((line for line in self.lines if text in line), ""), self)
-
-    def ends(self) -> int:
-        code = self.popen.wait(SOON_S)
-        for reader in self._readers:
-            reader.join(SOON_S)
-        return code
-
-    def signal(self, number: int) -> None:
-        self.popen.send_signal(number)
-
-
-def until(found: Callable[[], str | bool], process: Process | None = None) -> str:
-    end = time.monotonic() + SOON_S
-    while time.monotonic() < end:
-        if value := found():
-            return str(value)
-        time.sleep(0.01)
-    raise AssertionError(None if process is None else (process.lines, process.errors))
-
-
-@contextmanager
-def daemon(*arguments: str) -> Iterator[Process]:
-    process = Process(*arguments)
-    try:
-        yield process
-    finally:
-        process.popen.kill()
-        process.popen.wait()
-        for stream in (process.popen.stdout, process.popen.stderr):
-            assert stream is not None
-            stream.close()
+from tests.server.processes import READY, SERVING, SOON_S, daemon, health, path_of
 
 
 @pytest.fixture
 def address(tmp_path: Path) -> str:
     return f"unix://{tmp_path / 'run' / 'cuzk.sock'}"
-
-
-def path_of(address: str) -> Path:
-    return Path(address.removeprefix("unix://"))
-
-
-def health(address: str) -> int:
-    with grpc.insecure_channel(address) as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
-        return int(stub.Check(health_pb2.HealthCheckRequest(), timeout=SOON_S).status)
-
-
-SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
 def test_a_signal_lets_running_jobs_end_refuses_new_ones_and_exits_with_zero(address: str) -> None:
