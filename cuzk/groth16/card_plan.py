@@ -83,6 +83,11 @@ class CardFacts:
         )
 
     @property
+    def speed(self) -> CardFacts:
+        """The same of every card of its kind, however full: what plans of sums are kept by."""
+        return replace(self, free_bytes=0)
+
+    @property
     def reserve_bytes(self) -> int:
         return _CODE_BYTES + STACK_BYTES * self.threads_per_multiprocessor * self.multiprocessors
 
@@ -150,7 +155,7 @@ class SectionPlan:
     def workspace_bytes(self, multiprocessors: int) -> int:
         """For its sums and for its check, which is a sum over bits."""
         checked = selected_layout(self.form, selected_plan(self.form, self.at_once), multiprocessors)
-        return max(checked.nbytes, msm_layout(self.form, self.msm, multiprocessors).nbytes)
+        return max(checked.nbytes, _msm_bytes(self.form, self.msm, multiprocessors))
 
     def costs(self, speed: Speed) -> list[tuple[int, SumCost]]:
         """Of the sum over bits, if there is one, and of the MSM; each with how often it is computed."""
@@ -231,7 +236,7 @@ class CardPlan:
         The MSM over h takes the memory that all else leaves, the others' make do with what it takes.
         """
         others = tuple(_over_variables(facts, counts, full, name, cut.get(name)) for name, _ in SECTIONS[1:])
-        least = least_msm_plan(FQ_GPU, min(cut.get("h") or counts.h, counts.h), facts)
+        least = _least_msm_plan(FQ_GPU, min(cut.get("h") or counts.h, counts.h), facts.speed)
         h = SectionPlan(
             section="h", points=counts.h, full=counts.h, slice_points=cut.get("h"), selected=None, msm=least
         )
@@ -303,7 +308,7 @@ class CardPlan:
     @property
     def expected_ms(self) -> float:
         """Of quotient and sums, one after another; a bus that is slower than the sums is not in it."""
-        return self.transforms_ms + sum(section.expected_ms(self.facts) for section in self.sections)
+        return self.transforms_ms + sum(section.expected_ms(self.facts.speed) for section in self.sections)
 
     def __str__(self) -> str:
         return ", ".join(f"{part.name} {format_size(part.nbytes)}" for part in self.parts)
@@ -332,14 +337,30 @@ def _over_variables(
         full=full.of(name),
         slice_points=slice_points,
         selected=selected_plan(form, at_once),
-        msm=least_msm_plan(form, at_once if all_full else full.of(name), facts),
+        msm=_least_msm_plan(form, at_once if all_full else full.of(name), facts.speed),
     )
 
 
 def _faster(section: SectionPlan, facts: CardFacts, most_bytes: int) -> SectionPlan:
     """With the fastest MSM in so much working memory; where that does not do, as it is."""
-    plan = msm_plan_within(section.form, section.msm.n, facts, most_bytes)
+    plan = _msm_plan_within(section.form, section.msm.n, facts.speed, most_bytes)
     return section if plan is None else replace(section, msm=plan)
+
+
+@lru_cache(maxsize=256)
+def _least_msm_plan(form: Form, n: int, speed: CardFacts) -> GpuPlan:
+    """Asked again for every cut of the other sections: 30 ms each."""
+    return least_msm_plan(form, n, speed)
+
+
+@lru_cache(maxsize=1024)
+def _msm_plan_within(form: Form, n: int, speed: CardFacts, most_bytes: int) -> GpuPlan | None:
+    return msm_plan_within(form, n, speed, most_bytes)
+
+
+@lru_cache(maxsize=1024)
+def _msm_bytes(form: Form, plan: GpuPlan, multiprocessors: int) -> int:
+    return msm_layout(form, plan, multiprocessors).nbytes
 
 
 @lru_cache(maxsize=2)
