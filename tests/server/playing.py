@@ -15,25 +15,45 @@ from cuzk.engine.turn import Turn
 from cuzk.server.card_readings import CardReadings
 from cuzk.server.history import Ended
 from cuzk.server.observation import Observation, Surroundings
-from tests.engine.fakes import FakeSetup, FakeWork, Fate
+from tests.engine.fakes import FakeProver, FakeSetup, FakeWork, WrongProof, fake_proof
 
 GIB = 1 << 30
 MIB = 1 << 20
 
 
 class PlayingSetup(FakeSetup):
-    """Its proofs take `compute_s` on a device, of which `share` are kernels, unless a fate is planned."""
+    """Its proofs take `compute_s` on a device, of which `share` are kernels, then `finish_s` on the host."""
 
     compute_s = 0.02
+    finish_s = 0.0
     share = 0.9
 
-    def next_fate(self, device: str) -> Fate | None:
-        return super().next_fate(device) or self._compute
+    def open(self, device: str) -> FakeProver:
+        super().open(device)
+        return PlayingProver(self, device)
+
+
+class PlayingProver(FakeProver):
+    """On one device. A fate that is planned there comes instead of computing."""
+
+    def __init__(self, setup: PlayingSetup, device: str) -> None:
+        super().__init__(setup, device)
+        self._plays = setup
+
+    def prove(self, prepared: tuple[str, int], turn: Turn) -> bytes:
+        plays = self._plays
+        fate = plays.next_fate(self._device)
+        try:
+            (fate or self._compute)(turn)
+        except WrongProof:
+            return b"wrong"
+        time.sleep(plays.finish_s)
+        return fake_proof(*prepared)
 
     def _compute(self, turn: Turn) -> None:
         with turn.on_device():
-            time.sleep(self.compute_s)
-            turn.computed(1000 * self.compute_s * self.share)
+            time.sleep(self._plays.compute_s)
+            turn.computed(1000 * self._plays.compute_s * self._plays.share)
 
 
 class Playing:
@@ -44,13 +64,14 @@ class Playing:
         devices: Sequence[str] = ("cuda:0",),
         *,
         compute_s: float = 0.02,
+        finish_s: float = 0.0,
         prepare_s: float = 0.01,
         surroundings: Surroundings | None = None,
         cards: CardReadings | None = None,
         **settings: Any,
     ) -> None:
         self.setup = PlayingSetup("porep-32GiB", device_bytes=60 * GIB, host_bytes=2 * GIB)
-        self.setup.compute_s = compute_s
+        self.setup.compute_s, self.setup.finish_s = compute_s, finish_s
         self.prepare_s = prepare_s
         self.settings = Settings(**settings)
         self.observation = Observation()
