@@ -31,7 +31,7 @@ from cuzk.options import (
     command,
     debug_option,
     device_option,
-    input_options,
+    file_argument,
     json_option,
     kind_option,
     params_option,
@@ -89,8 +89,7 @@ def circuit() -> None:
 
 
 @command(main, "prove")
-@click.argument("file", type=PATH)
-@input_options
+@file_argument
 @click.option("--out", type=PATH, help="Write the proof's bytes to this file.")
 @json_option
 @params_option
@@ -161,9 +160,8 @@ def prove(
 
 
 @command(main, "verify")
-@click.argument("file", type=PATH)
+@file_argument
 @click.argument("proof", type=PATH)
-@input_options
 @params_option
 @json_option
 def verify(
@@ -323,8 +321,7 @@ def params_fetch(
 
 
 @command(sector, "inspect")
-@click.argument("file", type=PATH)
-@input_options
+@file_argument
 @click.option(
     "--miner",
     type=click.IntRange(min=0),
@@ -405,8 +402,7 @@ def circuit_info(kind: str, sector_size: int, settings: Config, as_json: bool) -
 
 
 @command(circuit, "digest")
-@click.argument("file", type=PATH)
-@input_options
+@file_argument
 @click.option("--partition", "partitions", multiple=True, type=click.IntRange(min=0), metavar="K",
               help="This partition only; may be repeated.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Also find the first row that is not satisfied.")

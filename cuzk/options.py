@@ -163,12 +163,12 @@ def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kind, and what belongs to a bare list of that kind."""
+def file_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """FILE, what is to be proven; of a bare list its kind and what belongs to it, as `beside`."""
     kind = click.option(
         "--kind", help="Of a bare list of vanilla proofs: snap, wpost or winning. All else says it itself."
     )
-    return kind(beside_options(function))
+    return click.argument("file", type=PATH)(kind(beside_options(function)))
 
 
 def command(group: click.Group, name: str) -> Callable[[F], click.Command]:
