@@ -17,6 +17,7 @@ import click
 import cuzk
 from cuzk import view
 from cuzk.cli_bench import bench
+from cuzk.cli_client import COMMANDS
 from cuzk.cli_config import config_group
 from cuzk.cli_daemon import serve
 from cuzk.cli_root import Cli
@@ -77,6 +78,8 @@ bench.add_command(sweep)
 main.add_command(bench)
 main.add_command(config_group)
 main.add_command(serve)
+for of_daemon in COMMANDS:
+    main.add_command(of_daemon)
 main.add_command(timeline)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 import cuzk
 from cuzk import view
+from cuzk.cli_client import DaemonFlags, daemon_options
 from cuzk.cli_engine import EngineFlags, engine_options
 from cuzk.errors import UsageError
 from cuzk.options import (
@@ -28,6 +30,7 @@ from cuzk.options import (
 from cuzk.units import format_duration, format_size
 
 if TYPE_CHECKING:
+    from cuzk.bench_jobs import JobsBench
     from cuzk.config import Config
     from cuzk.sector.pieces import SideInputs
 
@@ -53,8 +56,18 @@ def input_options(function: F) -> F:
 
 def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What is proven, and what else is asked of both commands."""
-    timeline = click.option("--timeline", type=PATH, help="Write the TIMELINE lines to this file.")
-    return input_options(timeline(engine_options(json_option(function))))
+    for option in reversed((
+        click.option("--timeline", type=PATH, help="Write the TIMELINE lines to this file."),
+        click.option("--miner-id", type=click.IntRange(min=0),
+                     help="With -a: whose sector a Commit 1 output is, 1000 for t01000; it is checked."),
+        click.option("--sector-num", "sector_number", type=click.IntRange(min=0),
+                     help="With -a: the sector's number."),
+        daemon_options,
+        engine_options,
+        json_option,
+    )):  # fmt: skip
+        function = option(function)
+    return input_options(function)
 
 
 @command(bench, "single")
@@ -89,32 +102,24 @@ def _bench(
     *,
     beside: SideInputs,
     file: Path | None,
-    synthetic: bool,
+    daemon: DaemonFlags,
+    settings: Config,
+    as_json: bool,
     count: int,
     concurrency: int,
     warm_up: int,
-    timeline: Path | None,
-    flags: EngineFlags,
-    settings: Config,
-    as_json: bool,
+    **of_engine: Any,
 ) -> None:
     from cuzk import view_bench
-    from cuzk.bench_jobs import bench_jobs
 
-    kind = require_input(beside, file, synthetic=synthetic)
-    if timeline is not None:
-        require_destination(timeline)
+    kind = require_input(beside, file, synthetic=of_engine["synthetic"])
     with view.live(as_json=as_json) as on_event:
-        result = bench_jobs(
-            file or cuzk.synthesize(beside.sector_size, kind=kind, on_event=on_event),
-            lambda recorder: flags.engine(settings, recorder, on_event, synthetic=synthetic),
-            beside=beside if file else None,
-            count=count,
-            concurrency=concurrency,
-            warm_up=warm_up,
-            timeline=timeline,
-            on_event=on_event,
-        )
+        counts = {"count": count, "concurrency": concurrency, "warm_up": warm_up, "on_event": on_event}
+        if daemon.address is None:
+            result = _here(kind, beside, file, settings, counts, **of_engine)
+        else:
+            _require_silence(**of_engine)
+            result = _there(daemon, settings, beside, file, counts)
     if as_json:
         view.show_json({"type": kind, **result.facts()})
     elif report == "single":
@@ -122,6 +127,61 @@ def _bench(
     else:
         view_bench.show_multi(result, kind)
     ctx.exit(result.worst_exit_code)
+
+
+def _here(
+    kind: str,
+    beside: SideInputs,
+    file: Path | None,
+    settings: Config,
+    counts: dict[str, Any],
+    *,
+    synthetic: bool,
+    timeline: Path | None,
+    flags: EngineFlags,
+) -> JobsBench:
+    """By an engine of this process."""
+    from cuzk.bench_jobs import bench_jobs
+
+    if timeline is not None:
+        require_destination(timeline)
+    on_event = counts["on_event"]
+    return bench_jobs(
+        file or cuzk.synthesize(beside.sector_size, kind=kind, on_event=on_event),
+        lambda recorder: flags.engine(settings, recorder, on_event, synthetic=synthetic),
+        beside=beside if file else None,
+        timeline=timeline,
+        **counts,
+    )
+
+
+def _there(
+    daemon: DaemonFlags,
+    settings: Config,
+    beside: SideInputs,
+    file: Path | None,
+    counts: dict[str, Any],
+) -> JobsBench:
+    """By a daemon."""
+    daemon.connect(settings).close()  # what is wrong with the address is said once
+    from cuzk.kinds import kind_named
+    from cuzk.server.bench_client import bench_daemon, request_from
+
+    assert file is not None
+    request = request_from(file, replace(beside, kind=kind_named(beside.kind).name))
+    return bench_daemon(lambda: daemon.connect(settings), request, **counts)
+
+
+def _require_silence(*, synthetic: bool, timeline: Path | None, flags: EngineFlags) -> None:
+    """Raises UsageError for options of an engine, which a daemon has of its own."""
+    said = [name for name, value in asdict(flags).items() if value]
+    said += ["synthetic"] * synthetic + ["timeline"] * (timeline is not None)
+    if said:
+        raise UsageError(
+            f"a daemon was given its engine when it started: {', '.join(said)} would change nothing",
+            where="bench -a",
+            next="leave these options out",
+        )
 
 
 def require_input(beside: SideInputs, file: Path | None, *, synthetic: bool) -> str:

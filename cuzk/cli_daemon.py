@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 import cuzk
 from cuzk.cli_engine import EngineFlags, engine_options
 from cuzk.errors import UsageError
+from cuzk.folders import data_folder
 from cuzk.options import PATH, F, debug_option
 
 if TYPE_CHECKING:
@@ -50,21 +52,14 @@ def serve(
     flags: EngineFlags,
 ) -> None:
     """Prove for clients over gRPC, as Curio's daemon does, until a signal comes."""
-    try:
-        import aiohttp  # noqa: F401
-        import grpc  # noqa: F401
-        import prometheus_client  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            "the daemon needs more libraries than a prover", next="pip install 'cuzk[server]'"
-        ) from error
+    require_libraries()
     import asyncio
 
     from cuzk.server import log
     from cuzk.server.beside import Beside
     from cuzk.server.card_readings import CardReadings
     from cuzk.server.daemon import Daemon
-    from cuzk.server.intake import read_request
+    from cuzk.server.intake import prepare_to_read, read_request
     from cuzk.server.observation import Observation
     from cuzk.server.sectors import SectorProver
     from cuzk.timeline.record import Timeline
@@ -81,18 +76,61 @@ def serve(
     engine = flags.engine(settings, observation.recorder, log.hear)
     beside = Beside(observation, CardReadings(engine.cards))
     daemon = Daemon(
-        daemon_settings, SectorProver(engine), read_request, companions=[beside], metrics=beside.metrics
+        daemon_settings,
+        SectorProver(engine),
+        read_request,
+        prepare=prepare_to_read,
+        companions=[beside],
+        metrics=beside.metrics,
     )
-    asyncio.run(daemon.run())
+    if not asyncio.run(daemon.run()):  # a kernel that does not end must not keep the process
+        logging.shutdown()
+        os._exit(0)
+
+
+def require_libraries() -> None:
+    """Raises UsageError where those of the daemon and its clients are missing."""
+    try:
+        import aiohttp  # noqa: F401
+        import grpc  # noqa: F401
+        import prometheus_client  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            "daemon and clients need more libraries than a prover", next="pip install 'cuzk[server]'"
+        ) from error
 
 
 def _daemon_settings(config: Config, listen: str | None, status_listen: str | None) -> DaemonSettings:
+    from cuzk.server.access import Access
     from cuzk.server.address import parse_address
     from cuzk.server.daemon import DaemonSettings
 
-    status: Any = status_listen or config.status_listen
+    status = status_listen or config.status_listen
     return DaemonSettings(
         listen=parse_address(listen or config.listen),
         status_listen=parse_address(status) if status else None,
+        socket_mode=config.socket_mode,
+        socket_group=config.socket_group,
+        access=Access(
+            certificate=config.tls_certificate,
+            key=config.tls_key,
+            client_ca=config.tls_client_ca,
+            token_file=config.token_file,
+        ),
         preload=config.preload,
+        journal=_journal_folder(config.journal),
+        journal_bytes=config.journal_bytes,
+        memory_bytes=config.queue_memory,
+        drain_s=config.drain_s,
+        results_kept=config.results_kept,
+        results_s=config.results_s,
+        readers=config.readers,
     )
+
+
+def _journal_folder(said: str) -> Path | None:
+    """`auto` is what systemd gives a service for its state, else among what cuzk made for the user."""
+    if said == "auto":
+        given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+        return Path(given) if given else data_folder() / "daemon"
+    return Path(said).expanduser() if said else None

@@ -61,6 +61,19 @@ class Config:
     preload: tuple[str, ...] = ()
     listen: str = "unix:///run/curio/cuzk.sock"
     status_listen: str = ""
+    socket_mode: int = 0o660
+    socket_group: str | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    token_file: Path | None = None
+    journal: str = "auto"
+    journal_bytes: int = 32 << 30
+    queue_memory: int = 4 << 30
+    drain_s: float = 300.0
+    results_kept: int = 1000
+    results_s: float = 3600.0
+    readers: int = 2
     log_level: str = "info"
     log_format: str = "text"
 

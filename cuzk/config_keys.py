@@ -106,6 +106,12 @@ def _seconds(value: str | float) -> float:
     return seconds
 
 
+def _mode(value: str) -> int:
+    if not value or set(value) - set("01234567") or int(value, 8) > 0o777:
+        raise ValueError(f"is {value!r}, not three octal digits such as 0660")
+    return int(value, 8)
+
+
 def _level(value: str) -> str:
     """Of filter directives, `info,cuzk_core=debug`, the one without a target."""
     return _one_of(*LEVELS)(next((one for one in value.split(",") if "=" not in one), "info").strip().lower())
@@ -233,6 +239,56 @@ KEYS: dict[str, Key] = {
     "daemon.status_listen": Key(
         field="status_listen", kinds=(str,), default="",
         meaning="host:port of its status over HTTP; empty: none",
+    ),
+    "daemon.socket_mode": Key(
+        field="socket_mode", kinds=(str,), default="0660", parse=_mode,
+        meaning="who may use a unix socket, in octal digits as of chmod",
+    ),
+    "daemon.socket_group": Key(
+        field="socket_group", kinds=(str,), silent="that of the process", meaning="group of a unix socket",
+    ),
+    "daemon.tls_certificate": Key(
+        field="tls_certificate", kinds=(str,), parse=_folder, silent="none: no TLS",
+        meaning="file of the server's certificate, PEM; for status over HTTP as well",
+    ),
+    "daemon.tls_key": Key(
+        field="tls_key", kinds=(str,), parse=_folder, silent="none", meaning="file of its key, PEM",
+    ),
+    "daemon.tls_client_ca": Key(
+        field="tls_client_ca", kinds=(str,), parse=_folder, silent="none",
+        meaning="clients must show a certificate that this one signed, PEM",
+    ),
+    "daemon.token_file": Key(
+        field="token_file", kinds=(str,), parse=_folder, silent="none",
+        meaning="file with a token that clients must send: `authorization: Bearer TOKEN`",
+    ),
+    "daemon.journal": Key(
+        field="journal", kinds=(str,), default="auto",
+        meaning="folder of accepted jobs, which outlive the process;"
+        ' "auto": the service\'s or user\'s; "": none',
+    ),
+    "daemon.journal_size": Key(
+        field="journal_bytes", kinds=_SIZES, parse=_size, default="32GiB",
+        meaning="that inputs of jobs which wait may take there",
+    ),
+    "daemon.queue_memory": Key(
+        field="queue_memory", kinds=_SIZES, parse=_size, default="4GiB",
+        meaning="that they may take in memory if the journal has no room",
+    ),
+    "daemon.drain_timeout": Key(
+        field="drain_s", kinds=_DURATIONS, parse=_seconds, default="5m",
+        meaning="after a signal, jobs that run may take so long to end; then they are handed back",
+    ),
+    "daemon.results": Key(
+        field="results_kept", kinds=(int,), parse=_positive, default=1000,
+        meaning="so many results are kept for clients who ask again",
+    ),
+    "daemon.results_age": Key(
+        field="results_s", kinds=_DURATIONS, parse=_seconds, default="1h", meaning="and so long",
+    ),
+    "daemon.readers": Key(
+        field="readers", kinds=(int,), parse=_positive, default=2,
+        meaning="processes that read and check what clients send",
     ),
     "logging.level": Key(
         field="log_level", kinds=(str,), default="info", parse=_level,

@@ -52,6 +52,19 @@ preload = ["porep-32g"]
 [daemon]
 listen = "0.0.0.0:9820"
 status_listen = "127.0.0.1:9821"
+socket_mode = "600"
+socket_group = "curio"
+tls_certificate = "/etc/cuzk/server.pem"
+tls_key = "/etc/cuzk/server.key"
+tls_client_ca = "/etc/cuzk/clients.pem"
+token_file = "/etc/cuzk/token"
+journal = ""
+journal_size = "1GiB"
+queue_memory = "2GiB"
+drain_timeout = "90s"
+results = 5
+results_age = "1m"
+readers = 3
 [logging]
 level = "warn"
 format = "json"
@@ -79,6 +92,19 @@ def test_every_key_reaches_its_field(written) -> None:
         preload=("porep-32g",),
         listen="0.0.0.0:9820",
         status_listen="127.0.0.1:9821",
+        socket_mode=0o600,
+        socket_group="curio",
+        tls_certificate=Path("/etc/cuzk/server.pem"),
+        tls_key=Path("/etc/cuzk/server.key"),
+        tls_client_ca=Path("/etc/cuzk/clients.pem"),
+        token_file=Path("/etc/cuzk/token"),
+        journal="",
+        journal_bytes=1 << 30,
+        queue_memory=2 << 30,
+        drain_s=90.0,
+        results_kept=5,
+        results_s=60.0,
+        readers=3,
         log_level="warn",
         log_format="json",
     )

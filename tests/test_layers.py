@@ -38,6 +38,7 @@ ROOMS = {
     "cli": {
         "cli",
         "cli_bench",
+        "cli_client",
         "cli_config",
         "cli_daemon",
         "cli_engine",
@@ -53,6 +54,7 @@ ROOMS = {
         "report",
         "view",
         "view_bench",
+        "view_daemon",
         "view_config",
         "view_follow",
         "view_timeline",

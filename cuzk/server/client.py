@@ -99,10 +99,13 @@ class Client:
             )
         return CuzkError(f"{code.name}: {text}", where=self.address, next="see the daemon's log")
 
+    def close(self) -> None:
+        self._channel.close()
+
     def __enter__(self) -> Client:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self._channel.close()
+        self.close()

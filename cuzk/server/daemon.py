@@ -83,6 +83,7 @@ class Companion(Protocol):
 class Daemon:
     """One daemon, from `run`; what its parts need of each other, they find here.
 
+    read, prepare  as of `Readers`
     borrows  the prover, which it closes at its end
     """
 
@@ -92,11 +93,13 @@ class Daemon:
         prover: Prover,
         read: Read,
         *,
+        prepare: Callable[[], object] | None = None,
         companions: Sequence[Companion] = (),
         metrics: Callable[[Daemon], str] = lambda daemon: "",
     ) -> None:
         self.settings, self.prover = settings, prover
-        self._read, self._companions, self._metrics = read, companions, metrics
+        self._read, self._prepare = read, prepare
+        self._companions, self._metrics = companions, metrics
         self.book = Book(kept=settings.results_kept, kept_s=settings.results_s)
         self.is_ready = self.is_draining = False
         self.bound: list[str] = []
@@ -132,6 +135,7 @@ class Daemon:
             await server.start()
             stack.push_async_callback(server.stop, _CLOSING_S)
             readiness = asyncio.create_task(self._watch_readiness())
+            readiness.add_done_callback(_report_mistake)
             number = await self._signals.get()
             readiness.cancel()
             return await self._drain(number)
@@ -155,7 +159,7 @@ class Daemon:
         stack.callback(self.store.close)
         if settings.journal is not None:
             self._journal = stack.enter_context(open_journal(settings.journal))
-        readers = Readers(self._read, processes=settings.readers)
+        self._readers = readers = Readers(self._read, prepare=self._prepare, processes=settings.readers)
         stack.callback(readers.close)
         self.feeder = Feeder(self.book, self.prover, readers)
         stack.callback(self.feeder.close)
@@ -194,6 +198,7 @@ class Daemon:
 
     async def _watch_readiness(self) -> None:
         """Load what is to be loaded; from then on see whether a device is left."""
+        await self._readers.ready()
         for circuit in self._remembered:
             if circuit not in self.settings.preload:
                 await self._load(circuit)
@@ -252,6 +257,11 @@ class Daemon:
         has_ended = await asyncio.to_thread(self.prover.close, drain=False, timeout_s=_CLOSING_S)
         _LOG.info("shut down")
         return has_ended
+
+
+def _report_mistake(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _LOG.error("readiness is not watched any more: a mistake in cuzk", error=repr(error))
 
 
 async def _unless_late(coming: Any, timeout_s: float) -> None:

@@ -172,6 +172,11 @@ def _require_length(name: str, value: bytes, nbytes: int) -> None:
         _fail(f"{name} has {len(value)} bytes", name, f"it must have {nbytes}")
 
 
+def prepare_to_read() -> None:
+    """Load what the first request would wait for: compilers take a second."""
+    _host()
+
+
 @cache
 def _host() -> CpuDevice:
     """The threads that check, with the kernels for it."""

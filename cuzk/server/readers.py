@@ -23,12 +23,20 @@ class Readers:
     """Reads payloads, some at a time. `close` it.
 
     read       a function of a module, which a process can import
+    prepare    another, called in each process before it reads
     processes  0: in threads of this one
     """
 
-    def __init__(self, read: Read, *, processes: int = 2) -> None:
-        self._read, self._processes = read, processes
+    def __init__(
+        self, read: Read, *, prepare: Callable[[], object] | None = None, processes: int = 2
+    ) -> None:
+        self._read, self._prepare, self._processes = read, prepare, processes
         self._pool: Executor = self._new_pool()
+
+    async def ready(self) -> None:
+        """They have started, and are prepared."""
+        loop, calls = asyncio.get_running_loop(), range(max(self._processes, 1))
+        await asyncio.gather(*(loop.run_in_executor(self._pool, _nothing) for _ in calls))
 
     async def read(self, payload: Payload, *, check: bool) -> ProofRequest:
         """Raises InputError, also for an input that ends the process which reads it."""
@@ -53,18 +61,26 @@ class Readers:
         if not self._processes:
             return ThreadPoolExecutor(thread_name_prefix="cuzk read")
         context = multiprocessing.get_context("spawn")  # a fork would inherit locks of other threads
-        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin)
+        return ProcessPoolExecutor(
+            self._processes, mp_context=context, initializer=_begin, initargs=(self._prepare,)
+        )
 
 
 def _read(read: Read, payload: Payload, check: bool) -> ProofRequest:
     return read(payload.data(), check)
 
 
-def _begin() -> None:
+def _nothing() -> None:
+    """A process that has done this has started."""
+
+
+def _begin(prepare: Callable[[], object] | None) -> None:
     """Ctrl-C in a terminal reaches every process of ours: the first one decides what it means. When that one
     is killed, this one must not stay."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if prepare is not None:
+        prepare()
 
 
 def _end_with_parent() -> None:

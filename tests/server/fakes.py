@@ -2,7 +2,8 @@
 
 The fake proof of a request is that of `tests.engine.fakes` for the digest of the request; it has as many
 partitions as `registered_proof` says, at least one. Each partition takes `sector_number` milliseconds to
-prepare. `vanilla_proof` that begins with BAD is at fault, and one that begins with DEADLY ends its reader.
+prepare. `vanilla_proof` that begins with BAD is at fault, with FAILS fails when it is prepared, with DEADLY
+ends its reader.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.recorder import Recorder
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
-from cuzk.errors import InputError, UsageError
+from cuzk.errors import InputError, ProofError, UsageError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.intake import digest_of, read_with
 from cuzk.server.kinds import KINDS, circuit_id
 from cuzk.server.seam import ProofRequest
 from tests.engine.fakes import FakeSetup, FakeWork, fake_proof
 
-BAD, DEADLY = b"bad", b"deadly"
+BAD, FAILS, DEADLY = b"bad", b"fails", b"deadly"
 MIB = 1 << 20
 
 
@@ -45,21 +46,24 @@ def _source(submit: pb.SubmitProofRequest, check: bool) -> tuple[object, str]:
         kind=KINDS[submit.proof_kind].name,
         input_bytes=len(given),
     )
-    return _Slow(work, wait_s), ""
+    return _Source(work, wait_s, fails=given.startswith(FAILS)), ""
 
 
-class _Slow:
-    """Work and how long its partitions take; without functions, so that it crosses processes."""
+class _Source:
+    """Work and what its partitions do; without functions, so that it crosses processes."""
 
-    def __init__(self, work: FakeWork, wait_s: float) -> None:
-        self.fields = (work.digest, work.partitions, work.kind, work.input_bytes)
-        self.wait_s = wait_s
+    def __init__(self, work: FakeWork, wait_s: float, *, fails: bool) -> None:
+        self._fields = (work.digest, work.partitions, work.kind, work.input_bytes)
+        self._wait_s, self._fails = wait_s, fails
 
     def work(self, setup: FakeSetup) -> FakeWork:
-        digest, partitions, kind, input_bytes = self.fields
-        return FakeWork(
-            digest, partitions, setup, kind, input_bytes, preparing=lambda _: time.sleep(self.wait_s)
-        )
+        digest, partitions, kind, input_bytes = self._fields
+        return FakeWork(digest, partitions, setup, kind, input_bytes, preparing=self._prepare)
+
+    def _prepare(self, partition: int) -> None:
+        time.sleep(self._wait_s)
+        if self._fails:
+            raise ProofError("this one fails", where=f"partition {partition}")
 
 
 def proof_of(submit: pb.SubmitProofRequest) -> bytes:

@@ -93,24 +93,6 @@ def test_an_accepted_job_survives_kill_9_and_is_not_proven_twice(address: str, t
     assert [path.suffix for path in (tmp_path / "journal").iterdir() if path.suffix == ".request"] == []
 
 
-def test_jobs_that_are_handed_back_are_the_next_daemons(address: str, tmp_path: Path) -> None:
-    arguments = ("--listen", address, "--journal", str(tmp_path / "journal"), "--drain-s", "0")
-    submit = porep("slow", sector_number=800)
-    with daemon(*arguments) as first, ThreadPoolExecutor() as threads:
-        first.line(READY)
-        with Client(address) as client:
-            going = threads.submit(client.prove, submit)
-            first.line("job dequeued")
-            first.signal(signal.SIGTERM)
-            with pytest.raises(CuzkError, match="hands this proof back"):
-                going.result(SOON_S)
-        assert first.ends() == 0
-    with daemon(*arguments) as second:
-        second.line("job taken up again job_id=slow")
-        with Client(address) as client:
-            assert client.prove(submit).proof == proof_of(submit)
-
-
 def test_timeline_lines_go_to_stderr_and_nothing_else_does(address: str) -> None:
     with daemon("--listen", address) as process, Client(address) as client:
         process.line(READY)

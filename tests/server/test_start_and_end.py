@@ -174,6 +174,22 @@ def test_jobs_that_do_not_end_in_time_are_handed_back(tmp_path: Path) -> None:
     play(scenario())
 
 
+def test_jobs_that_are_handed_back_are_the_next_daemons(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        journal, submit = tmp_path / "journal", porep("slow", sector_number=800)
+        async with running(folder=tmp_path, journal=journal, drain_s=0.1) as (daemon, caller):
+            going = asyncio.ensure_future(caller.prove(submit))
+            await until(lambda: bool(list(daemon.book.under_way)))
+            daemon.end()
+            assert (await refused(going))[0] is grpc.StatusCode.UNAVAILABLE
+        async with running(folder=tmp_path, journal=journal) as (daemon, caller):
+            assert [entry.id for entry in daemon.book.under_way] == ["slow"]
+            assert (await caller.prove(submit)).result.proof == proof_of(submit)
+            assert daemon.book.completed.total() == 1
+
+    play(scenario())
+
+
 def test_parameters_that_were_open_are_opened_again_after_a_restart(tmp_path: Path) -> None:
     async def scenario() -> None:
         journal = tmp_path / "journal"

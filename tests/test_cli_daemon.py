@@ -1,0 +1,195 @@
+"""Commands that talk to a daemon: reports to the letter, exit codes, what is asked of the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cuzk.cli import main
+from tests.server.processes import READY, daemon
+
+POREP = Path(__file__).parent / "vectors" / "porep"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = f"unix://{tmp_path_factory.mktemp('daemon') / 'cuzk.sock'}"
+    with daemon("--listen", path) as process:
+        process.line(READY)
+        yield path
+
+
+def cuzk(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_the_status_report_is_that_of_curios_tool(address: str, own_home: Path) -> None:
+    cuzk("preload", "-c", "porep-2k", "-a", address)
+    result = cuzk("status", "-a", address)
+    assert result.exit_code == 0
+    assert re.fullmatch(
+        r"""=== cuzk daemon status ===
+uptime:           \d+s
+proofs completed: \d+
+proofs failed:    \d+
+pinned memory:    \d+ / 1073741824 bytes
+
+GPUs:
+  \[0\] cuda:0 — 15 MiB / 16 MiB VRAM — idle
+
+Loaded SRS:
+  porep-2k \(tier=0, size=2097152 bytes, refs=0\)
+""",
+        result.stdout,
+    )
+    facts = json.loads(cuzk("status", "-a", address, "--json").stdout)
+    assert facts["gpus"][0]["name"] == "cuda:0"
+
+
+def test_parameters_are_loaded_and_given_back(address: str, own_home: Path) -> None:
+    cuzk("evict", "porep-2k", "-a", address)
+    assert re.fullmatch(r"porep-2k loaded in \d+ ms\n", cuzk("preload", "porep-2k", "-a", address).stdout)
+    assert cuzk("preload", "-c", "porep-2k", "-a", address).stdout == "porep-2k already loaded\n"
+    evicted = cuzk("evict", "porep-2k", "-a", address).stdout
+    assert re.fullmatch(r"porep-2k evicted, 2097152 bytes freed\n", evicted)
+    assert cuzk("evict", "porep-2k", "-a", address).stdout == "porep-2k not loaded, or in use\n"
+    unknown = cuzk("preload", "nonsense", "-a", address)
+    assert unknown.exit_code == 1 and "unknown circuit ID: nonsense" in unknown.stderr
+    assert cuzk("preload", "-a", address).exit_code == 2
+
+
+def test_metrics_are_printed_as_they_come(address: str, own_home: Path) -> None:
+    result = cuzk("metrics", "-a", address)
+    assert (result.exit_code, result.stdout) == (0, "cuzk_fake 1\n")
+
+
+def test_cancelling_what_is_not_there_says_so(address: str, own_home: Path) -> None:
+    result = cuzk("cancel", "none", "-a", address)
+    assert (result.exit_code, result.stdout) == (0, "none is not under way\n")
+    assert json.loads(cuzk("cancel", "none", "-a", address, "--json").stdout) == {"was_running": False}
+
+
+def test_the_single_report_is_that_of_curios_tool(address: str, own_home: Path) -> None:
+    c1 = str(POREP / "2k-random.json")
+    result = cuzk("bench", "single", "-t", "porep", "--c1", c1, "-a", address)
+    assert result.exit_code == 0, result.output
+    assert re.fullmatch(
+        r"""
+=== Proof Result ===
+status:    COMPLETED
+job_id:    [0-9a-f-]{36}
+timings:   total=\d+ ms \(queue=\d+ ms, srs=\d+ ms, synth=\d+ ms, gpu=\d+ ms\)
+wall time: \d+ ms
+proof:     67 bytes \(hex: [0-9a-f]{134}\)
+""",
+        result.stdout,
+    )
+
+
+def test_the_batch_report_is_that_of_curios_tool_and_ours_behind_it(address: str, own_home: Path) -> None:
+    c1 = str(POREP / "2k-random.json")
+    result = cuzk("bench", "batch", "-t", "porep", "--c1", c1, "-c", "4", "-j", "2", "-a", address)
+    assert result.exit_code == 0, result.output
+    a_line = r"  \[{}/4\] COMPLETED — \d+\.\ds \(prove=\d+ ms, queue=\d+ ms\)"
+    lines = "\n".join(a_line.format(k) for k in (1, 2, 3, 4))
+    times = r"avg=\d+\.\ds min=\d+\.\ds max=\d+\.\ds"
+    assert re.fullmatch(
+        rf"""=== Batch Benchmark ===
+proof type:  porep
+count:       4
+concurrency: 2
+
+{lines}
+
+=== Batch Summary ===
+total time:    \d+\.\ds
+completed:     4
+failed:        0
+wall time:     {times}
+prove time:    {times}
+throughput:    \d+\.\d{{3}} proofs/min \(\d+\.\ds/proof\)
+latency:       median=\d+\.\ds p95=\d+\.\ds
+""",
+        result.stdout,
+    )
+
+
+def test_pieces_of_other_kinds_are_sent_as_curio_sends_them(address: str, own_home: Path) -> None:
+    other = POREP.parent / "other"
+    arguments = ["bench", "single", "-t", "wpost", "-a", address, "--json"]
+    envelope = cuzk(*arguments, "--vanilla", str(other / "window-2k.json"))
+    assert envelope.exit_code == 0, envelope.output
+    said = json.loads((other / "window-2k.json").read_text())
+    beside = ["--randomness", said["randomness"], "--registered-proof", "10"]
+    bare = cuzk(*arguments, "--vanilla", str(other / "window-2k.vanilla.json"), *beside)
+    assert bare.exit_code == 0, bare.output
+    assert len(json.loads(bare.stdout)["jobs"]) == 1
+
+
+def test_a_proof_that_fails_gives_3_and_a_bad_input_1(address: str, own_home: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(b"bad input")
+    result = cuzk("bench", "single", "-t", "porep", "--c1", str(bad), "-a", address)
+    assert result.exit_code == 1 and "partition 3, challenge 7" in result.stdout
+    assert re.match(r"\n=== Proof Result ===\nstatus:    FAILED\njob_id:    .*\nerror:     ", result.stdout)
+    hopeless = tmp_path / "fails.json"
+    hopeless.write_bytes(b"fails")
+    result = cuzk("bench", "multi", "-t", "porep", "--c1", str(hopeless), "-c", "2", "-a", address)
+    assert result.exit_code == 3 and "failed:        2" in result.stdout
+
+
+def test_without_a_daemon_there_is_an_error_that_says_where(own_home: Path, tmp_path: Path) -> None:
+    result = cuzk("status", "-a", f"unix://{tmp_path}/none.sock")
+    assert result.exit_code == 1 and "cannot be reached" in result.stderr and "none.sock" in result.stderr
+    assert cuzk("status", "-a", "nonsense").exit_code == 2
+
+
+def test_without_an_address_the_daemon_is_where_the_configuration_says(
+    address: str, own_home: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "cuzk.toml"
+    path.write_text(f'[daemon]\nlisten = "{address}"\n')
+    assert cuzk("status", "--config", str(path)).exit_code == 0
+
+
+def test_options_of_an_engine_mean_nothing_to_a_daemon(address: str, own_home: Path) -> None:
+    c1 = str(POREP / "2k-random.json")
+    result = cuzk("bench", "single", "-t", "porep", "--c1", c1, "-a", address, "--gpu-workers", "3")
+    assert result.exit_code == 2 and "gpu_workers would change nothing" in result.stderr
+
+
+def test_serve_proves_until_a_signal_comes(own_home: Path, tmp_path: Path) -> None:
+    """The whole command, on the CPU: from the configuration file of Curio's daemon to exit 0."""
+    path, config = tmp_path / "run" / "cuzk.sock", tmp_path / "cuzk.toml"
+    config.write_text(
+        f'[daemon]\nlisten = "unix://{path}"\n[srs]\nparam_cache = "{tmp_path}"\n[gpus]\ndevices = ["cpu"]\n'
+    )
+    command = [sys.executable, "-u", "-m", "cuzk.cli", "serve", "-c", str(config)]
+    compiled = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"}
+    served = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=compiled
+    )
+    assert served.stdout is not None
+    lines: list[str] = []
+    for line in served.stdout:
+        lines.append(line)
+        if READY in line:
+            break
+    assert cuzk("status", "-a", f"unix://{path}").exit_code == 0
+    c1 = str(POREP / "2k-random.json")
+    unprovable = cuzk("bench", "single", "-t", "porep", "--c1", c1, "-a", f"unix://{path}")
+    assert unprovable.exit_code == 3 and ".params is missing" in unprovable.stdout, unprovable.output
+    served.send_signal(signal.SIGTERM)
+    out, _ = served.communicate(timeout=60)
+    assert served.returncode == 0 and not path.exists()
+    assert f"cuzk_daemon: configuration loaded listen=unix://{path}\n" in "".join(lines)
+    assert "shut down" in out.splitlines()[-1]
