@@ -14,11 +14,12 @@ from cuzk.bench_figures import Figures
 from cuzk.bench_jobs import BenchedJob, JobsBench
 from cuzk.errors import CuzkError, ProofError
 from cuzk.events import OnEvent, ignore, stage
+from cuzk.sector.claim import POREP
 from cuzk.sector.document import read_document
 from cuzk.sector.pieces import Pieces, SideInputs, parse_envelope, parse_list
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.client import Client
-from cuzk.server.kinds import KINDS, POREP
+from cuzk.server.kinds import KINDS
 
 Outcome = tuple[BenchedJob, pb.AwaitProofResponse | None, int]
 
@@ -36,7 +37,7 @@ def request_from(file: Path, beside: SideInputs) -> pb.SubmitProofRequest:
         miner_id=beside.miner_id or 0,
         sector_number=beside.sector_number or 0,
     )
-    if kind is POREP:
+    if kind.name == POREP:
         request.vanilla_proof = data
         return request
     if data.lstrip().startswith(b"["):
