@@ -55,6 +55,14 @@ def test_a_partition_of_production_size_is_proven(name: str, device: CudaDevice)
     print(name, {stage: f"{seconds:.4f} s" for stage, _, seconds, _ in result.stage_table()})
 
 
+@pytest.mark.parametrize("gib", [32, 64])
+def test_partitions_of_an_update_are_proven(gib: int, device: CudaDevice) -> None:
+    release()
+    result = bench_partitions(gib << 30, kind="snap", seed=11, partitions=2, device=device.name)
+    assert len(result.proof) == 2 * PROOF_BYTES, "both verified, or nothing would have come back"
+    print(gib, {stage: f"{seconds:.4f} s" for stage, _, seconds, _ in result.stage_table()})
+
+
 def test_parameters_of_production_size_are_tried(device: CudaDevice) -> None:
     """Every point of order r, every row of a partition, one proof."""
     release()
