@@ -103,19 +103,20 @@ def bench_partitions(
     Raises DeviceError without a GPU, ProofError when a proof does not verify; the rest as `api.prove`.
     """
     choice = choose(device, threads)
-    card, setup = card_for_ephemeral(choice), Stopwatch(one_at_a_time(on_event))
+    card, setup = card_for_ephemeral(choice), Stopwatch(on_event)
+    hear = one_at_a_time(setup.hear)
     made = synthesize(
         sector_size,
         kind=kind,
         seed=seed,
         registered_proof=registered_proof,
         threads=threads,
-        on_event=setup.hear,
+        on_event=hear,
     )
     given = read_input(made)
-    with stage(setup.hear, "circuit"):
+    with stage(hear, "circuit"):
         circuit = circuit_of(given.shape)
-    with ephemeral_target(choice.host, card, circuit, vram_limit, setup.hear) as (parameters, target):
+    with ephemeral_target(choice.host, card, circuit, vram_limit, hear) as (parameters, target):
         peak_of_setup = _peak_host_bytes()
         _reset_peak()
         begin = time.perf_counter()

@@ -132,8 +132,8 @@ def try_parameters(
     The rest as for `generate_parameters`. Raises DeviceError without a GPU, ProofError when the proof fails.
     """
     choice, begin = choose(device, threads), time.perf_counter()
-    card, stages = card_for_ephemeral(choice), Stopwatch(one_at_a_time(on_event))
-    on_event = stages.hear
+    card, stages = card_for_ephemeral(choice), Stopwatch(on_event)
+    on_event = one_at_a_time(stages.hear)
     given = read_input(synthesize(sector_size, kind=kind, threads=threads, on_event=on_event))
     with stage(on_event, "circuit"):
         circuit = circuit_of(given.shape)

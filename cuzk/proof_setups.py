@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 
 from cuzk.circuit.builder import Circuit
-from cuzk.errors import DeviceError
 from cuzk.events import OnEvent, prefixed, stage
 from cuzk.groth16.locate import find_parameters
 from cuzk.groth16.parameters import SECTIONS, Parameters, open_parameters
@@ -21,7 +20,7 @@ from cuzk.proof_jobs import ProofSetup
 from cuzk.proof_places import Place, needs_on
 from cuzk.sector.claim import CircuitShape
 from cuzk.sources import warn_of_development
-from cuzk.targets import FirstUse, compile_ahead, ephemeral_parameters, new_target
+from cuzk.targets import FirstUse, card_for_ephemeral, compile_ahead, ephemeral_parameters, new_target
 from cuzk.warm_up import TO_CHECK, warm_up
 
 _SCALAR_BYTES = 32
@@ -135,13 +134,7 @@ class SyntheticSetups(Setups):
     """Made for this engine, on the first of its GPUs: no network accepts its proofs, and no file remains."""
 
     def _new(self, shape: CircuitShape) -> ProofSetup:
-        cards = {name: choice.card for name, choice in self._choices.items() if choice.card is not None}
-        if len(cards) < len(self._choices):
-            raise DeviceError(
-                "parameters that live in memory need a GPU",
-                where=", ".join(self._choices),
-                next="use GPUs only; on a CPU, `cuzk params generate`",
-            )
+        cards = {name: card_for_ephemeral(choice) for name, choice in self._choices.items()}
         from cuzk.groth16.target_gpu import GpuTarget  # needs numba-cuda
 
         on_event, host = self._on_event, next(iter(self._choices.values())).host

@@ -36,7 +36,7 @@ def run(*arguments: object) -> Result:
 def test_prove_prints_the_result_block_and_writes_the_proof(sector_params: Path, home_of_old: Path) -> None:
     out = home_of_old / "proof.bin"
     out.write_bytes(b"an older proof")
-    result = run("prove", C1, "--params", sector_params, "--out", out, "--insecure-rs", "13,0x11")
+    result = run("prove", C1, "--params", sector_params, "--out", out, "--insecure-rs", "13,0x11", "--check")
     assert result.exit_code == 0, result.stderr
     block = BLOCK.fullmatch(result.stdout)
     assert block is not None, result.stdout
@@ -45,7 +45,8 @@ def test_prove_prints_the_result_block_and_writes_the_proof(sector_params: Path,
     assert [path.name for path in home_of_old.glob("*.bin*")] == ["proof.bin"]
     assert "warning: INSECURE: the randomness of this proof is fixed" in result.stderr
     assert "no network accepts such proofs" in result.stderr
-    for stage in ("read", "check", "witness", "rows", "transforms", "sum h", "sum b_g2", "verify"):
+    stages = "read, check, witness, check of the rows, rows, transforms, sum h, sum b_g2, finish, verify"
+    for stage in stages.split(", "):
         assert re.search(rf"^{stage}: \d", result.stderr, flags=re.M), stage
 
 

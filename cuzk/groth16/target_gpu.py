@@ -286,8 +286,8 @@ class GpuTarget:
         return self._sums
 
     def require_good_points(self, on_event: OnEvent) -> None:
-        with stage(on_event, "points on the curve"):  # which decoding finds out
-            sums = self._ready_sums()
+        self.loaded()  # that they are on the curve, decoding has found out
+        sums = self._ready_sums()
         total, before = sum(self._counts.of(section) for section, _ in SECTIONS), 0
         with stage(on_event, "points in the subgroup", total=total, unit="points") as progress:
 

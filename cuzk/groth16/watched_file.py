@@ -13,6 +13,7 @@ import mmap
 import os
 import stat
 import weakref
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,11 @@ class WatchedFile:
         return out.tobytes()
 
     def will_need(self, first: int, nbytes: int) -> None:
-        """Let the system fetch these bytes from the disk, while others are read."""
-        os.posix_fadvise(self._descriptor, first, nbytes, os.POSIX_FADV_WILLNEED)
+        """Let the system fetch these bytes from the disk, while others are read; what is wrong with them will be
+        told when they are read.
+        """
+        with suppress(OSError):
+            os.posix_fadvise(self._descriptor, first, nbytes, os.POSIX_FADV_WILLNEED)
 
     def require_same(self) -> None:
         """Raises ParameterError unless its path still leads to the file as it was when it was opened."""
