@@ -68,9 +68,7 @@ class WatchedFile:
         return out.tobytes()
 
     def will_need(self, first: int, nbytes: int) -> None:
-        """Let the system fetch these bytes from the disk, while others are read; what is wrong with them will be
-        told when they are read.
-        """
+        """Let the system fetch these bytes from the disk while others are read; no failure is told now."""
         with suppress(OSError):
             os.posix_fadvise(self._descriptor, first, nbytes, os.POSIX_FADV_WILLNEED)
 
