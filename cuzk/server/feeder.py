@@ -93,6 +93,9 @@ class Feeder:
         self._waiting.discard(entry)
         self._fed.discard(entry)
         self._is_busy = False
+        outcome = entry.outcome
+        if outcome is not None and outcome.status is Status.CANCELLED:
+            _LOG.info("job cancelled", job_id=entry.id, why=outcome.error_text)
         self._pump()
 
     def _pump(self) -> None:

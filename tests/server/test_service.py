@@ -8,11 +8,9 @@ from pathlib import Path
 
 import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.daemon import Daemon
-from cuzk.server.service import SERVICE
 from tests.server.fakes import FakeProver, proof_of
 from tests.server.hall import SOON_S, Caller, porep, refused, running
 
@@ -89,16 +87,6 @@ def test_bad_requests_are_refused_with_the_place_before_they_queue(
         got, text = await refused(caller.call("Prove", request_))
         assert got.name == code and says in text
         assert list(daemon.book.under_way) == [] and daemon.book.rejected == 1
-
-    played(tmp_path, scenario)
-
-
-def test_health_is_serving_and_reflection_names_the_service(tmp_path: Path) -> None:
-    async def scenario(daemon: Daemon, caller: Caller) -> None:
-        health = health_pb2_grpc.HealthStub(caller.channel)
-        for name in ("", SERVICE):
-            answer = await health.Check(health_pb2.HealthCheckRequest(service=name))
-            assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
     played(tmp_path, scenario)
 
