@@ -87,19 +87,19 @@ class Panels {
   }
 
   figures() {
-    const { devices, queue, totals, last_hour, results, failures } = this.state;
+    const { devices, queue, totals, last_hour, results, failures, rejected } = this.state;
     const shares = devices.map((device) => device.time[300] && device.time[300].efficiency_percent).filter((share) => share !== null);
     const proven = results.filter((result) => result.status === "COMPLETED");
     const times = proven.map((result) => result.total_ms).sort((a, b) => a - b);
     const failed = totals.FAILED + totals.TIMEOUT;
     const figures = [
       ["GPU efficiency", shares.length ? [threeDigits(shares.reduce((a, b) => a + b) / shares.length), " %"] : ["–", ""],
-        `kernels of the last 5 min${shares.length && shares.length < devices.length ? `, ${shares.length} of ${devices.length} devices` : ""}`],
+        shares.length === devices.length ? "kernels of the last 5 min" : shares.length ? `kernels of the last 5 min, ${shares.length} of ${devices.length} devices` : "no GPU has computed yet"],
       ["Proofs, last hour", [last_hour, ""], `${totals.COMPLETED} since the start`],
       ["Time of a job", [times.length ? duration(times[times.length >> 1]) : "–", ""], times.length ? `median of ${times.length}, last ${duration(proven[0].total_ms)}` : "none yet"],
       ["Running", [queue.jobs_running, queue.jobs_running === 1 ? " job" : " jobs"], many(queue.partitions_ready, "partition") + " ready"],
       ["Waiting", [queue.jobs_waiting, queue.jobs_waiting === 1 ? " job" : " jobs"], many(queue.partitions_pending, "partition") + " to come"],
-      ["Failed", [failed, ""], failures.length ? `last ${this.ago(failures[0].at_ms)} ago` : "since the start", failed ? "bad" : ""],
+      ["Failed", [failed, ""], [failures.length ? `last ${this.ago(failures[0].at_ms)} ago` : "since the start", rejected ? `${rejected} refused` : ""].filter(Boolean).join(", "), failed ? "bad" : ""],
     ];
     follow($("#figures"), figures, ([name]) => name,
       ([name]) => element("div", "", element("dt", "", name), element("dd", "value", element("span"), element("small")), element("dd", "sub")),
@@ -123,43 +123,54 @@ class Panels {
   }
 
   device(node, device) {
-    const { card, time, memory } = device;
+    const { card, memory, set_aside, wrong_proofs } = device;
     const busy = device.workers.some((worker) => worker.job_id);
-    const [look, words] = device.set_aside ? ["bad", "set aside"] : busy ? ["good", "at work"] : ["", "idle"];
+    const [look, words] = set_aside ? ["bad", "set aside"] : busy ? ["good", "at work"] : ["", "idle"];
     say($("h3", node), device.name);
     say($(".top .quiet", node), (card && card.name) || "");
     attribute($(".chip", node), "class", `chip ${look}`);
     say($(".chip .words", node), words);
     this.gauges($(".gauges", node), device);
-    const parts = time[300] ? Object.entries(time[300].parts_ms) : [];
-    bar($(".bar.time", node), parts.map(([part, ms]) => [part, ms]), parts.reduce((sum, [, ms]) => sum + ms, 0), `what the last five minutes of ${device.name} went to`);
-    const whole = parts.reduce((sum, [, ms]) => sum + ms, 0);
-    key($(".parts.time", node), parts.filter(([, ms]) => percent(ms, whole) >= 0.5).map(([part, ms]) => [part, `${PART_WORDS[part]} ${Math.round(percent(ms, whole))} %`]));
+    this.timeParts(node, device);
     purposes(node, memory, ".memory");
-    follow($(".workers", node), device.workers, (worker) => worker.number,
-      () => element("li", "", element("span", "quiet"), element("span", "id"), element("span", "part"), element("span", "when")),
-      (line, worker) => {
-        attribute(line, "class", worker.stalled ? "stalled" : worker.job_id ? "" : "idle");
-        say($(".quiet", line), `worker ${worker.number}`);
-        say($(".id", line), worker.job_id || "idle");
-        attribute($(".id", line), "title", worker.job_id || "");
-        say($(".part", line), worker.job_id ? `partition ${worker.partition}` : "");
-        say($(".when", line), worker.job_id ? duration(this.state.now_ms - worker.since_ms) : "");
-      });
-    say($(".trouble", node), device.set_aside || (device.wrong_proofs ? `${many(device.wrong_proofs, "wrong proof")}, none handed out` : ""));
+    this.workers($(".workers", node), device);
+    say($(".trouble", node), set_aside || (wrong_proofs ? `${many(wrong_proofs, "wrong proof")}, none handed out` : ""));
   }
 
   gauges(node, { card, time }) {
     const share = (window) => (time[window] && time[window].efficiency_percent !== null ? `${threeDigits(time[window].efficiency_percent)} %` : "–");
-    const gauges = [["share", share(300), "efficiency"], ["", share(60), "last minute"]];
-    if (card && card.temperature_c !== null) gauges.push(["", `${card.temperature_c} °C`, ""]);
-    if (card && card.power_w !== null) gauges.push(["", `${Math.round(card.power_w)} W`, card.power_limit_w ? `of ${Math.round(card.power_limit_w)}` : ""]);
-    if (card && card.memory_total_bytes) gauges.push(["", bytes(card.memory_used_bytes), `of ${bytes(card.memory_total_bytes)} in use`]);
-    follow(node, gauges, (_, k) => _[2] + _[0], () => element("span", "", element("b"), " ", element("span", "quiet")),
-      (line, [look, value, name]) => {
-        attribute($("b", line), "class", look);
+    const told = card || {};
+    const isTold = (value) => value !== null && value !== undefined;
+    const gauges = [["share", share(300), "efficiency"], ["minute", share(60), "last minute"]];
+    if (isTold(told.temperature_c)) gauges.push(["heat", `${told.temperature_c} °C`, ""]);
+    if (isTold(told.power_w)) gauges.push(["power", `${Math.round(told.power_w)} W`, told.power_limit_w ? `of ${Math.round(told.power_limit_w)}` : ""]);
+    if (isTold(told.memory_used_bytes)) gauges.push(["room", bytes(told.memory_used_bytes), `of ${bytes(told.memory_total_bytes)} in use`]);
+    follow(node, gauges, ([name]) => name, ([name]) => element("span", "", element("b", name), " ", element("span", "quiet")),
+      (line, [, value, words]) => {
         say($("b", line), value);
-        say($(".quiet", line), name);
+        say($(".quiet", line), words);
+      });
+  }
+
+  timeParts(node, { name, time, kernel_ms }) {
+    const parts = time[300] ? Object.entries(time[300].parts_ms) : [];
+    const whole = parts.reduce((sum, [, ms]) => sum + ms, 0);
+    const words = kernel_ms === null ? { ...PART_WORDS, call: "at a partition" } : PART_WORDS;
+    const shown = parts.map(([part, ms]) => [part, percent(ms, whole)]).filter(([, share]) => share >= 0.5);
+    bar($(".bar.time", node), parts, whole, `what the last five minutes of ${name} went to`, words);
+    key($(".parts.time", node), shown.map(([part, share]) => [part, `${words[part]} ${Math.round(share)} %`]));
+  }
+
+  workers(node, { workers }) {
+    follow(node, workers, (worker) => worker.number,
+      () => element("li", "", element("span", "quiet"), element("span", "id"), element("span", "part"), element("span", "when")),
+      (line, { number, job_id, partition, since_ms, stalled }) => {
+        attribute(line, "class", stalled ? "stalled" : job_id ? "" : "idle");
+        say($(".quiet", line), `worker ${number}`);
+        say($(".id", line), job_id || "idle");
+        attribute($(".id", line), "title", job_id || "");
+        say($(".part", line), job_id ? `partition ${partition}` : "");
+        say($(".when", line), job_id ? duration(this.state.now_ms - since_ms) : "");
       });
   }
 
@@ -263,9 +274,9 @@ class Panels {
 }
 
 // A bar of parts, [class, size], and what it says to those who cannot see it.
-function bar(node, parts, whole, name) {
+function bar(node, parts, whole, name, words = {}) {
   attribute(node, "role", "img");
-  attribute(node, "aria-label", `${name}: ${parts.map(([part, size]) => `${PART_WORDS[part] || part} ${Math.round(percent(size, whole))} %`).join(", ") || "nothing yet"}`);
+  attribute(node, "aria-label", `${name}: ${parts.map(([part, size]) => `${words[part] || part} ${Math.round(percent(size, whole))} %`).join(", ") || "nothing yet"}`);
   follow(node, parts, ([part]) => part, () => element("i"), (piece, [part, size], k) => {
     attribute(piece, "class", part);
     piece.style.width = `${percent(size, whole)}%`;
