@@ -48,3 +48,19 @@ def test_every_key_of_a_paper_is_explained_once() -> None:
 )
 def test_keys_are_recognised(text: str, found: set[str]) -> None:
     assert keys(text) == found
+
+
+def test_every_weakness_is_answered_by_a_test_that_exists() -> None:
+    rows = [
+        row for row in (ROOT / "docs/known-weaknesses.md").read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| \d+ \|", row)
+    ]  # fmt: skip
+    assert [int(row.split("|")[1]) for row in rows] == list(range(1, 41))
+    tests = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^ *def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    named = [re.findall(r"`(test_\w+)`", row) for row in rows]
+    assert all(named)
+    assert {name for names in named for name in names} - tests == set()

@@ -29,6 +29,7 @@ from cuzk.server.journal import Journal, open_journal
 from cuzk.server.kinds import circuit_id
 from cuzk.server.listening import bind, new_server
 from cuzk.server.log import Log
+from cuzk.server.manager import tell
 from cuzk.server.readers import Read, Readers
 from cuzk.server.recovery import let_go, take_up, write_down
 from cuzk.server.seam import Prover
@@ -133,6 +134,7 @@ class Daemon:
                 stack.push_async_callback(companion.stop)
             self._hear(stack)
             await server.start()
+            tell(READY="1", STATUS="loading parameters; requests wait")
             stack.push_async_callback(server.stop, _CLOSING_S)
             readiness = asyncio.create_task(self._watch_readiness())
             readiness.add_done_callback(_report_mistake)
@@ -231,6 +233,7 @@ class Daemon:
         await self._report(is_ready)
         if is_ready:
             _LOG.info(f"cuzk-daemon ready, serving on {', '.join(self.bound)}")
+            tell(STATUS="ready")
         else:
             _LOG.error("no device is left to prove on, the daemon is not ready")
 
@@ -246,6 +249,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         name = signal.Signals(number).name
         _LOG.info(f"received {name}, shutting down", jobs=len(list(self.book.under_way)))
+        tell(STOPPING="1", STATUS="waiting for jobs to end")
         await self._report(False)
         self.feeder.stop()
         end = loop.time() + self.settings.drain_s

@@ -123,6 +123,51 @@ def test_a_cancelled_or_failed_job_is_done_anew_when_it_is_sent_again(tmp_path: 
     played(tmp_path, scenario, prover)
 
 
+def test_whoever_asks_while_a_job_is_done_anew_waits_for_the_new_result(tmp_path: Path) -> None:
+    prover = FakeProver()
+    prover.setup.fates["cuda:0"] = deque([raises(ValueError("a mistake"))])
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep("a", sector_number=300)
+        assert (await caller.prove(submit)).result.status == FAILED
+        again = asyncio.ensure_future(caller.prove(submit))
+        await begun(daemon, 1)
+        asked = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
+        assert (asked.status, asked.proof) == (COMPLETED, proof_of(submit))
+        await again
+
+    played(tmp_path, scenario, prover)
+
+
+def test_proofs_of_all_kinds_at_once_each_get_their_own(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submits = [
+            pb.SubmitProofRequest(
+                request_id="same", proof_kind=1 + k % 4, vanilla_proofs=[b"%d" % k], sector_number=5
+            )
+            for k in range(40)
+        ]
+        answers = await asyncio.gather(*map(caller.prove, submits))
+        for submit, answer in zip(submits, answers, strict=True):
+            assert answer.result.proof == proof_of(submit)
+
+    played(tmp_path, scenario)
+
+
+@pytest.mark.slow
+def test_a_request_as_large_as_curios_client_may_send_is_taken(tmp_path: Path) -> None:
+    """And one that is larger is refused by gRPC itself."""
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        submit = porep("large", bytes((256 << 20) - 64))
+        assert (await caller.prove(submit)).result.status == COMPLETED
+        code, _ = await refused(caller.prove(porep("larger", bytes(256 << 20))))
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert (await caller.prove(porep("a"))).result.status == COMPLETED
+
+    played(tmp_path, scenario, FakeProver(host_bytes=4096 * MIB))
+
+
 def test_each_failure_is_counted_once_however_many_partitions_it_has(tmp_path: Path) -> None:
     prover = FakeProver()
     prover.setup.fates["cuda:0"] = deque([raises(DeviceError("broken"))] * 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import stat
 from collections.abc import Coroutine
 from pathlib import Path
@@ -201,6 +202,21 @@ def test_parameters_that_were_open_are_opened_again_after_a_restart(tmp_path: Pa
             assert loaded.circuit_id == "porep-2k"
 
     play(scenario())
+
+
+def test_the_service_manager_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(SOON_S)
+
+        async def scenario() -> None:
+            async with running(folder=tmp_path):
+                pass
+
+        play(scenario())
+        said = [manager.recv(1000).decode() for _ in range(3)]
+    assert [text.partition("\n")[0] for text in said] == ["READY=1", "STATUS=ready", "STOPPING=1"]
 
 
 def test_two_daemons_do_not_share_a_journal(tmp_path: Path) -> None:
