@@ -117,6 +117,7 @@ def bench_partitions(
     with stage(hear, "circuit"):
         circuit = circuit_of(given.shape)
     with ephemeral_target(choice.host, card, circuit, vram_limit, hear) as (parameters, target):
+        target.ready(circuit)
         peak_of_setup = _peak_host_bytes()
         _reset_peak()
         begin = time.perf_counter()

@@ -77,6 +77,7 @@ class Place:
                 is_planned = True
                 target.loaded()
                 self._checked(target, self._on_event)
+                target.ready(self._circuit)
                 return target
             except BaseException as error:
                 target.close()

@@ -46,6 +46,9 @@ class Target:
     def loaded(self) -> None:
         self._at("loaded")
 
+    def ready(self, circuit: object) -> None:
+        self._at("ready")
+
     def close(self) -> None:
         self.card.open_now -= 1
 

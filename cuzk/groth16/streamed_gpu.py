@@ -138,6 +138,11 @@ class StreamedSection(Keeper):
         else:
             self._few = self.keep(FullScalars(device, plan, self._workspace, self._collected))
 
+    def ready(self, scalars: SectionScalars) -> None:
+        """Collect the points that meet few full scalars."""
+        if scalars.full_index is not None:
+            self._few.over(scalars.full_index)
+
     def begin(self, scalars: SectionScalars) -> None:
         """Nothing is submitted yet: slices need the host."""
         self._scalars = scalars

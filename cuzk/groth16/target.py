@@ -83,6 +83,9 @@ class Target(Protocol):
     def loaded(self) -> None:
         """Wait until the points are where proofs need them. Raises what went wrong with them."""
 
+    def ready(self, circuit: Circuit) -> None:
+        """Make what all proofs of the circuit share, so that the first takes no longer than others."""
+
     def assign(self, circuit: Circuit, free: FreeValues) -> Any:
         """The values of all variables, for `rows` and `sum_over`; they hold until the next proof."""
 

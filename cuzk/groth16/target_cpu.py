@@ -59,6 +59,9 @@ class CpuTarget:
     def loaded(self) -> None:
         """Nor here: points stay in the file."""
 
+    def ready(self, circuit: Circuit) -> None:
+        selections(circuit)
+
     def assign(self, circuit: Circuit, free: FreeValues) -> Assignment:
         return assign(self.host, circuit, free)
 

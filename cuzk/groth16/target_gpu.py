@@ -80,11 +80,15 @@ class BitsAndFull(Keeper):
                 FullScalars(device, plan, workspace, lambda index: gathered(device, points, index, workspace))
             )
 
+    def ready(self, scalars: SectionScalars) -> None:
+        """Collect the points that meet full scalars."""
+        if scalars.full_index is not None:
+            self._full = self._few.over(scalars.full_index)
+
     def begin(self, scalars: SectionScalars) -> None:
         """Submit both sums."""
         self._selected.submit(scalars.bits)
-        if scalars.full_index is not None:
-            self._full = self._few.over(scalars.full_index)
+        self.ready(scalars)
         assert self._full is not None
         self._full.submit(scalars.full_scalars)
 
@@ -285,6 +289,12 @@ class GpuTarget:
             )
         return self._sums
 
+    def ready(self, circuit: Circuit) -> None:
+        """Tables of the circuit on the card, points of full scalars collected."""
+        sums, scalars = self._ready_sums(), self._synthesis_of(circuit).scalars
+        for section, held in sums.sections.items():
+            held.ready(scalars[section])
+
     def require_good_points(self, on_event: OnEvent) -> None:
         self.loaded()  # that they are on the curve, decoding has found out
         sums = self._ready_sums()
@@ -300,15 +310,20 @@ class GpuTarget:
                 progress(before, total)
 
     def assign(self, circuit: Circuit, free: FreeValues) -> DeviceSynthesis:
-        """Beside the loading of points, if they are on their way. Tables of a circuit stay on the card."""
+        """Beside the loading of points, if they are on their way."""
+        synthesis = self._synthesis_of(circuit)
+        self._clock.restart()
+        with self._clock.running("witness", synthesis.stream):
+            synthesis.assign(free)
+        synthesis.synchronise()
+        return synthesis
+
+    def _synthesis_of(self, circuit: Circuit) -> DeviceSynthesis:
+        """Tables of a circuit stay on the card until another one's are needed."""
         if self._synthesis is None or self._synthesis.circuit is not circuit:
             if self._synthesis is not None:
                 self._synthesis.close()
             self._synthesis = DeviceSynthesis(self._device, circuit)
-        self._clock.restart()
-        with self._clock.running("witness", self._synthesis.stream):
-            self._synthesis.assign(free)
-        self._synthesis.synchronise()
         return self._synthesis
 
     def rows(self, circuit: Circuit, assignment: DeviceSynthesis) -> list[DeviceArray]:

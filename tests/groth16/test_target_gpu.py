@@ -60,6 +60,23 @@ def assert_upstreams_proofs(target: GpuTarget, toy: Circuit, params: Path) -> No
         assert proof.to_bytes().hex() == PROOF_R13_S17
 
 
+def test_what_proofs_share_is_there_before_the_first(
+    idle_driver: FakeDriver, toy: Circuit, toy_params: Path
+) -> None:
+    target = target_on(idle_driver, toy_params)
+    target.prepare()
+    target.opened(toy)
+    target.require_good_points(ignore)
+    target.ready(toy)
+    memory, plan = target._device.memory, target._planned.result()
+    [later] = (part.nbytes for part in plan.parts if part.name == "tables of transforms")  # milliseconds
+    assert memory.used_bytes == memory.peak_bytes == plan.bytes_in("proving") - later
+    proven_idly(target, toy)
+    assert memory.used_bytes == plan.bytes_in("proving")
+    target.close()
+    assert idle_driver.held == {}
+
+
 def test_a_card_holds_what_its_plan_says_to_the_byte(
     idle_driver: FakeDriver, toy: Circuit, toy_params: Path
 ) -> None:
