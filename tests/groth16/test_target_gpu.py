@@ -21,7 +21,7 @@ from cuzk.groth16 import target_gpu
 from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import SECTIONS, SectionName, open_parameters
-from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.prove import Randomizers, assemble, begin_proof, prove
 from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.target_gpu import GpuTarget
@@ -258,6 +258,33 @@ def test_bits_and_numbers_of_a_section_meet_their_points(
     assert proofs[0] == proofs[1] == proofs[2]
     assert target._device.memory.peak_bytes <= plan.bytes_in("proving")
     target.close()
+    assert driver.held == {}
+
+
+def test_a_proof_in_the_middle_of_which_another_is_computed_on_the_card_is_the_same(
+    driver: FakeDriver, toy: Circuit, toy_params: Path
+) -> None:
+    """As an engine does where something urgent comes in between two kernels."""
+    parameters, between = open_parameters(toy_params), list[str]()
+    interrupted, urgent = target_on(driver, toy_params), target_on(driver, toy_params)
+    for target in (interrupted, urgent):
+        target.prepare()
+        target.opened(toy)
+        target.loaded()
+
+    def proof_on(target: GpuTarget, on_event: Any) -> str:
+        assignment = target.assign(toy, toy_values(1, 2))
+        finish = begin_proof(target, parameters, toy, assignment, on_event=on_event)
+        return assemble(parameters, finish(), Randomizers(r=13, s=17)).to_bytes().hex()
+
+    def comes_in(event: Event) -> None:
+        if isinstance(event, StageDone) and event.name in ("rows", "transforms", "sum h"):
+            between.append(proof_on(urgent, ignore))
+
+    assert proof_on(interrupted, comes_in) == PROOF_R13_S17
+    assert between == [PROOF_R13_S17] * 3
+    for target in (interrupted, urgent):
+        target.close()
     assert driver.held == {}
 
 
