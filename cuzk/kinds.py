@@ -13,12 +13,13 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cuzk.engine.jobs import Priority
-from cuzk.errors import InputError, UsageError
+from cuzk.errors import UsageError
 from cuzk.sector.claim import SNAP, WINDOW, WINNING, CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep_shape import PorepShape, porep_shapes
 from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import post_shapes
+from cuzk.sector.shape import of_size
 from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import UpdateShape, update_shapes
 
@@ -61,13 +62,7 @@ class Kind:
 
     def shape(self, sector_bytes: int) -> CircuitShape:
         """Raises InputError for a size of which this kind has no circuit."""
-        for shape in self.shapes():
-            if shape.sector_bytes == sector_bytes:
-                return shape
-        known = ", ".join(shape.name for shape in self.shapes())
-        raise InputError(
-            f"no sector of {sector_bytes} bytes has a {self.name} proof", next=f"sizes are {known}"
-        )
+        return of_size(self.shapes(), sector_bytes, self.name)
 
 
 def _synthetic_update(shape: UpdateShape, /, *, seed: int, device: CpuDevice, progress: Progress) -> Pieces:

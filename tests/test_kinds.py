@@ -87,7 +87,7 @@ def test_parameters_in_use_are_named_by_the_short_name_and_the_size() -> None:
 
 @each_kind
 def test_a_size_without_circuit_is_refused(kind: Kind) -> None:
-    with pytest.raises(InputError, match=rf"no sector of 8192 bytes has a {kind.name} proof .*32GiB"):
+    with pytest.raises(InputError, match=rf"there is no {kind.name} of 8192 bytes .*32GiB"):
         kind.shape(8 * KIB)
 
 

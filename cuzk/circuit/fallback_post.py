@@ -32,7 +32,7 @@ def sector(builder: CircuitBuilder, shape: PostShape) -> None:
     for number in range(shape.challenge_count):
         with builder.section("R path" if shape.is_winning else f"challenge {number}"):
             leaf = free_number(builder)
-            merkle_path(builder, leaf, comm_r_last, shape.sector.path_arities, poseidon)
+            merkle_path(builder, leaf, comm_r_last, shape.path_arities, poseidon)
 
 
 def free_values(given: PostInput, partition: int) -> FreeValues:
@@ -45,5 +45,5 @@ def free_values(given: PostInput, partition: int) -> FreeValues:
     numbers = np.concatenate([commitments, opened.reshape(count, -1, NODE_BYTES)], axis=1)
     return FreeValues(
         numbers=numbers.reshape(-1, NODE_BYTES),
-        bits=index_bits(paths.indices, given.shape.sector.path_arities).ravel(),
+        bits=index_bits(paths.indices, given.shape.path_arities).ravel(),
     )

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 from cuzk.sector.claim import POREP
-from cuzk.sector.shape import GIB, SectorShape, all_shapes, parameter_name, shape_of
+from cuzk.sector.shape import GIB, SectorShape, all_shapes, of_size, parameter_name
 
 DRG_DEGREE = 6
 EXPANDER_DEGREE = 8
@@ -59,5 +59,5 @@ def _porep_shape(shape: SectorShape, layers: int, min_challenges: int, partition
 
 
 def porep_shape(sector_bytes: int) -> PorepShape:
-    """Raises InputError as `shape_of`."""
-    return porep_shapes()[all_shapes().index(shape_of(sector_bytes))]
+    """Raises InputError for a size that no circuit is defined for."""
+    return of_size(porep_shapes(), sector_bytes, POREP)

@@ -126,7 +126,7 @@ class PostInput:
         return OpenedTree(
             paths=self.paths,
             nodes=self.challenges(),
-            arities=self.shape.sector.path_arities,
+            arities=self.shape.path_arities,
             hash_children=poseidon(device),
             name=lambda sector, challenge: f"{self._piece(sector)}, challenge {challenge}, R path",
             next=OTHER_STATEMENT,
@@ -179,7 +179,7 @@ def challenges(
         starts += shape.challenges * (partition_index * shape.sector_count + np.arange(len(starts)))
     numbers = starts[:, None] + np.arange(shape.challenges)
     leaves = [
-        [leaf_challenge(randomness, sector_id, number, shape.sector.nodes) for number in row]
+        [leaf_challenge(randomness, sector_id, number, shape.nodes) for number in row]
         for sector_id, row in zip(sector_ids.tolist(), numbers.tolist(), strict=True)
     ]
     return np.array(leaves, dtype=np.int64)
@@ -194,7 +194,7 @@ def leaf_challenge(randomness: bytes, sector_id: int, number: int, nodes: int) -
 @lru_cache(maxsize=4)
 def piece_form(shape: PostShape) -> bincode.Form:
     """The bytes of a piece."""
-    proof = bincode.merkle_proof(c_and_r_form(shape.sector))
+    proof = bincode.merkle_proof(c_and_r_form(shape))
     proofs = bincode.items(shape.challenges, proof, noun="challenges", place="challenge")
     inner = bincode.struct(
         ("inclusion_proofs", proofs, ""), ("comm_c", bincode.HASH, ""), ("comm_r_last", bincode.HASH, "")
@@ -227,7 +227,7 @@ def read_post(pieces: Pieces) -> PostInput:
         comm_r=bincode.read_only(records["comm_r"]),
         comm_c=bincode.read_only(inner["comm_c"]),
         comm_r_last=bincode.read_only(inner["comm_r_last"]),
-        paths=bincode.paths_of(inner["inclusion_proofs"]["items"], c_and_r_form(shape.sector)),
+        paths=bincode.paths_of(inner["inclusion_proofs"]["items"], c_and_r_form(shape)),
     )
 
 
@@ -248,18 +248,16 @@ def synthesize_post(
     randomness, ids = make.nodes("randomness", 1).tobytes(), np.arange(1, count + 1, dtype=np.uint64)
     progress(0, count)
     opened = challenges(shape, api_version, randomness, 0, ids)
-    nodes = opened + shape.sector.nodes * np.arange(count)[:, None]  # sector after sector
+    nodes = opened + shape.nodes * np.arange(count)[:, None]  # sector after sector
     leaves, hash_children = np.unique(nodes), poseidon(device)
     values = as_limbs(make.nodes("replica", len(leaves)))
-    trees = SparseTree(
-        leaves, values, shape.sector.path_arities, hash_children, make_up=partial(make.level, "R")
-    )
+    trees = SparseTree(leaves, values, shape.path_arities, hash_children, make_up=partial(make.level, "R"))
     records = bincode.blank(piece_form(shape), count)
     inner = records["sectors"]["items"][:, 0]
     records["sector_id"] = ids
     inner["comm_c"], inner["comm_r_last"] = make.nodes("comm_c", count), _as_bytes(trees.roots)
     records["comm_r"] = _as_bytes(comm_r_of(inner["comm_c"], inner["comm_r_last"], hash_children))
-    form = c_and_r_form(shape.sector)
+    form = c_and_r_form(shape)
     bincode.place_paths(trees.paths(nodes), form, inner["inclusion_proofs"]["items"])
     progress(count, count)
     return Pieces(

@@ -7,11 +7,10 @@ Sources: filecoin-proofs, constants.rs; storage-proofs-post, fallback/vanilla.rs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from cuzk.errors import InputError
 from cuzk.sector.claim import WINDOW, WINNING
-from cuzk.sector.shape import GIB, SectorShape, all_shapes, parameter_name
+from cuzk.sector.shape import GIB, SectorShape, all_shapes, of_size, parameter_name
 
 WINNING_CHALLENGES = 66
 WINDOW_CHALLENGES = 10
@@ -20,14 +19,13 @@ _FEW_WINDOW_SECTORS = 2  # at all other sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostShape:
+class PostShape(SectorShape):
     """See `claim.CircuitShape`.
 
     sector_count, challenge_count  of the circuit: sectors, and challenges of each
     """
 
     kind: str
-    sector: SectorShape
     sector_count: int
     challenge_count: int
 
@@ -46,22 +44,13 @@ class PostShape:
         return WINNING_CHALLENGES if self.is_winning else WINDOW_CHALLENGES
 
     @property
-    def name(self) -> str:
-        """`2KiB`, `32GiB`."""
-        return self.sector.name
-
-    @property
-    def sector_bytes(self) -> int:
-        return self.sector.sector_bytes
-
-    @property
     def parameter_stem(self) -> str:
         """Name of the parameter files without `.params`, `.vk` or `.meta`."""
         identifier = (
             f"FallbackPoSt::PublicParams{{sector_size: {self.sector_bytes}, "
             f"challenge_count: {self.challenge_count}, sector_count: {self.sector_count}}}"
         )
-        return parameter_name(f"proof-of-spacetime-fallback-{self.sector.tree_name}", identifier)
+        return parameter_name(f"proof-of-spacetime-fallback-{self.tree_name}", identifier)
 
 
 def post_shapes(kind: str) -> tuple[PostShape, ...]:
@@ -71,16 +60,14 @@ def post_shapes(kind: str) -> tuple[PostShape, ...]:
 
 def post_shape(kind: str, sector_bytes: int) -> PostShape:
     """Raises InputError for a size that no circuit is defined for."""
-    for shape in post_shapes(kind):
-        if shape.sector_bytes == sector_bytes:
-            return shape
-    known = ", ".join(shape.name for shape in all_shapes())
-    raise InputError(f"no sector has {sector_bytes} bytes", next=f"sizes are {known}")
+    return of_size(post_shapes(kind), sector_bytes, kind)
 
 
 def _shape(kind: str, sector: SectorShape) -> PostShape:
     if kind == WINNING:
-        return PostShape(kind=kind, sector=sector, sector_count=WINNING_CHALLENGES, challenge_count=1)
-    assert kind == WINDOW, kind
-    sectors = _WINDOW_SECTORS.get(sector.sector_bytes, _FEW_WINDOW_SECTORS)
-    return PostShape(kind=kind, sector=sector, sector_count=sectors, challenge_count=WINDOW_CHALLENGES)
+        sectors, challenges = WINNING_CHALLENGES, 1
+    else:
+        assert kind == WINDOW, kind
+        sectors = _WINDOW_SECTORS.get(sector.sector_bytes, _FEW_WINDOW_SECTORS)
+        challenges = WINDOW_CHALLENGES
+    return PostShape(**asdict(sector), kind=kind, sector_count=sectors, challenge_count=challenges)

@@ -8,9 +8,11 @@ Sources: filecoin-proofs, constants.rs; storage-proofs-core, parameter_cache.rs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from typing import Protocol, TypeVar
 
 from cuzk.errors import InputError
 
@@ -92,8 +94,24 @@ def all_shapes() -> tuple[SectorShape, ...]:
 
 def shape_of(sector_bytes: int) -> SectorShape:
     """The shape of a sector size. Raises InputError for a size that no circuit is defined for."""
-    for shape in all_shapes():
+    return of_size(all_shapes(), sector_bytes, "sector")
+
+
+class _HasSize(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sector_bytes(self) -> int: ...
+
+
+_Shape = TypeVar("_Shape", bound=_HasSize)
+
+
+def of_size(shapes: Sequence[_Shape], sector_bytes: int, what: str) -> _Shape:
+    """The one of a sector size. Raises InputError when there is none; `what` says of what."""
+    for shape in shapes:
         if shape.sector_bytes == sector_bytes:
             return shape
-    known = ", ".join(shape.name for shape in all_shapes())
-    raise InputError(f"no sector has {sector_bytes} bytes", next=f"sizes are {known}")
+    known = ", ".join(shape.name for shape in shapes)
+    raise InputError(f"there is no {what} of {sector_bytes} bytes", next=f"sizes are {known}")

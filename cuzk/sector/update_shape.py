@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from cuzk.errors import InputError
 from cuzk.kernels.modulus import FR
 from cuzk.sector.claim import SNAP
-from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, all_shapes, parameter_name
+from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, all_shapes, of_size, parameter_name
 
 UPDATE_TAG = 1 << 40
 """The domain tag of updates' own Poseidon hashes of two."""
@@ -92,11 +91,7 @@ def update_shapes() -> tuple[UpdateShape, ...]:
 
 def update_shape_of(sector_bytes: int) -> UpdateShape:
     """The shape of a sector size. Raises InputError for a size that no update circuit is defined for."""
-    for shape in update_shapes():
-        if shape.sector_bytes == sector_bytes:
-            return shape
-    known = ", ".join(shape.name for shape in update_shapes())
-    raise InputError(f"no update is defined for sectors of {sector_bytes} bytes", next=f"sizes are {known}")
+    return of_size(update_shapes(), sector_bytes, SNAP)
 
 
 def _shape(sector: SectorShape) -> UpdateShape:

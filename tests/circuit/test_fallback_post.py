@@ -113,7 +113,7 @@ def test_small_circuits_have_the_rows_that_upstream_asserts(arities: list[int], 
         is_winning=False,
         sector_count=3,
         challenge_count=5,
-        sector=SimpleNamespace(path_arities=arities),
+        path_arities=arities,
     )
     circuit = build_circuit(shape)
     assert (circuit.rows, circuit.num_inputs) == (rows, 19)

@@ -93,7 +93,7 @@ def test_parameters_have_their_published_names(kind: str) -> None:
     stems = {name.rsplit(".", 1)[0] for name in manifest}
     published = {2 * KIB, 8 * MIB, 512 * MIB, 32 * GIB, 64 * GIB}
     shapes = post_shapes(kind)
-    assert [shape.sector for shape in shapes] == list(all_shapes())
+    assert [shape.sector_bytes for shape in shapes] == [shape.sector_bytes for shape in all_shapes()]
     assert {shape.sector_bytes for shape in shapes if shape.parameter_stem in stems} == published
 
 
@@ -217,7 +217,7 @@ def test_too_many_or_no_pieces_are_refused(name: str, count: int, most: str) -> 
         ({"partition_index": -1}, "partition_index: no window has a partition -1"),
         ({"partition_index": 1 << 40}, "partition_index: no window has a partition"),
         ({"sector_bytes": 4096}, "piece 0, challenge 0: the path says Single where Sub is expected"),
-        ({"sector_bytes": 3000}, "no sector has 3000 bytes"),
+        ({"sector_bytes": 3000}, "there is no window-post of 3000 bytes"),
         ({"kind": WINNING}, "piece 0: 10 challenges where 66 are expected"),
     ],
 )
