@@ -16,7 +16,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import assign
 from cuzk.engine.device_lock import DeviceLock
 from cuzk.errors import ProofError, ResourceError
-from cuzk.events import ignore
+from cuzk.events import Event, StageDone, ignore
 from cuzk.groth16 import target_gpu
 from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.generate import generate
