@@ -16,18 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cuzk.server.recent import Recent
-from cuzk.timeline.devices import ends_of, percent
-from cuzk.timeline.intervals import Cover
+from cuzk.timeline.devices import percent
+from cuzk.timeline.intervals import Cover, merged
 from cuzk.timeline.spans import Kind, Span
 
-#: A part is what its spans cover and those before it do not. Of a device the first two, of all the others.
-_PARTS: Mapping[str, tuple[Kind, ...]] = {
-    "kernels": (Kind.KERNEL,),
-    "call": (Kind.CALL,),
-    "ready": (Kind.QUEUE, Kind.TAKEN),
-    "synthesis": (Kind.SYNTHESIS,),
-}
-_OF_A_DEVICE = frozenset({Kind.KERNEL, Kind.CALL})
+_OF_A_DEVICE = frozenset({Kind.KERNEL, Kind.CALL, Kind.LOCK})
 _PIECES_KEPT = 64
 
 
@@ -51,37 +44,66 @@ class GpuTime:
         return percent(self.parts_ms["kernels"], self.total_ms) if self.kernels_known else None
 
 
-def gpu_time(recent: Recent, device: int, window_ms: int, *, has_clock: bool) -> GpuTime | None:
-    """Of the last `window_ms` milliseconds of which all is known, or of as many as there were; None of none.
+class GpuTimes:
+    """Of all devices, from the spans that are remembered. Of 20,000 it takes 20 ms, most of it here.
 
-    What kernels took is told when a proof leaves the device. So the time ends where one that is there now
-    began: were it counted as time without kernels, long proofs would make the figure jump.
-
-    has_clock  whether the device ever told what its kernels took
+    A part is what its spans cover and those before it do not: of a device the first two, of all the others.
     """
-    end = min((span.start_ms for span in _under_way(recent, device)), default=recent.now_ms)
-    begin = max(0, end - window_ms)
-    if begin == end:
-        return None
-    spans = recent.ended + [span._replace(end_ms=recent.now_ms) for span in recent.open]
-    covered, before, parts = [], 0, {}
-    for part, kinds in _PARTS.items():
-        covered += ends_of(
-            span
-            for span in spans
-            if span.kind in kinds and (span.device == device or kinds[0] not in _OF_A_DEVICE)
-        )
-        so_far = Cover(covered).within(begin, end)
-        parts[part], before = so_far - before, so_far
-    parts["nothing"] = end - begin - before
-    return GpuTime(parts_ms=parts, kernels_known=has_clock)
 
+    def __init__(self, recent: Recent) -> None:
+        self._recent = recent
+        self._own: dict[tuple[Kind, int | None], list[tuple[int, int]]] = {}
+        shared: dict[Kind, list[tuple[int, int]]] = {kind: [] for kind in Kind}
+        for spans in (recent.ended, recent.open):
+            for span in spans:
+                end = recent.now_ms if span.end_ms is None else span.end_ms
+                if span.kind in _OF_A_DEVICE:
+                    self._own.setdefault((span.kind, span.device), []).append((span.start_ms, end))
+                else:
+                    shared[span.kind].append((span.start_ms, end))
+        self._ready = merged(shared[Kind.QUEUE] + shared[Kind.TAKEN])
+        self._synthesis = merged(shared[Kind.SYNTHESIS])
+        self._covers: dict[int, dict[str, Cover]] = {}
 
-def _under_way(recent: Recent, device: int) -> list[Span]:
-    """Spans in which kernels run of which nothing is known yet: locks held, or calls where nothing locks."""
-    own = [span for span in recent.open if span.device == device]
-    locks = any(span.kind is Kind.LOCK and span.device == device for span in (*own, *recent.ended))
-    return [span for span in own if span.kind is (Kind.LOCK if locks else Kind.CALL)]
+    def of(self, device: int, window_ms: int, *, has_clock: bool) -> GpuTime | None:
+        """Of the last milliseconds of which all is known, or of as many as there were; None of none.
+
+        What kernels took is told when a proof leaves the device. So the time ends where one that is there now
+        began: were it counted as time without kernels, long proofs would make the figure jump.
+
+        has_clock  whether the device ever told what its kernels took
+        """
+        end = min((span.start_ms for span in self._under_way(device)), default=self._recent.now_ms)
+        begin = max(0, end - window_ms)
+        if begin == end:
+            return None
+        before, parts = 0, {}
+        for part, cover in self._covers_of(device).items():
+            so_far = cover.within(begin, end)
+            parts[part], before = so_far - before, so_far
+        parts["nothing"] = end - begin - before
+        return GpuTime(parts_ms=parts, kernels_known=has_clock)
+
+    def _covers_of(self, device: int) -> dict[str, Cover]:
+        """By part, what it and those before it cover."""
+        if device not in self._covers:
+            layers = {
+                "kernels": self._own.get((Kind.KERNEL, device), []),
+                "call": self._own.get((Kind.CALL, device), []),
+                "ready": self._ready,
+                "synthesis": self._synthesis,
+            }
+            so_far: list[tuple[int, int]] = []
+            self._covers[device] = {}
+            for part, pieces in layers.items():
+                cover = self._covers[device][part] = Cover(so_far + pieces)
+                so_far = cover.pieces
+        return self._covers[device]
+
+    def _under_way(self, device: int) -> list[Span]:
+        """Where kernels run of which nothing is known yet: locks held, or calls where nothing locks."""
+        kind = Kind.LOCK if (Kind.LOCK, device) in self._own else Kind.CALL
+        return [span for span in self._recent.open if span.kind is kind and span.device == device]
 
 
 class KernelClock:

@@ -22,12 +22,12 @@ from typing import Any
 
 from aiohttp import web
 
-from cuzk.server.contract_status import Took, contract_status
+from cuzk.server.contract_status import contract_status
 from cuzk.server.door import Door
 from cuzk.server.kinds import circuit_id
 from cuzk.server.live_status import live_spans, live_status
 from cuzk.server.metrics import CONTENT_TYPE, Metrics
-from cuzk.server.observation import Observation, Sight
+from cuzk.server.observation import Observation
 from cuzk.server.recent import Recent
 from cuzk.server.status_page import content_security_policy, page
 
@@ -62,6 +62,8 @@ class StatusServer:
         self._every_s, self._patience_s = every_s, patience_s
         self._metrics = metrics or Metrics(observation)
         self._readers: set[asyncio.Task[Any]] = set()
+        self._state = (-1.0, "")  # when it was put together, and the event; for all readers
+        self._making = asyncio.Lock()
         self.dropped = 0
         app = web.Application(middlewares=[_secured, self._authorised], client_max_size=4096)
         app.add_routes(
@@ -156,18 +158,30 @@ class StatusServer:
             self._readers.discard(task)
         return response
 
+    async def _state_event(self) -> str:
+        """Put together once for all readers that want it at about the same time."""
+        clock = asyncio.get_running_loop().time
+        async with self._making:
+            made, text = self._state
+            if clock() - made > self._every_s / 2 or not text:
+                sight, took_of = self._observation.look(), self._observation.recent.took_ms
+                text = await asyncio.to_thread(lambda: _event("state", live_status(sight, took_of)))
+                self._state = clock(), text
+            return text
+
     async def _feed(self, response: web.StreamResponse) -> None:
-        recent, seen = self._observation.recent, 0
+        seen = 0
         while True:
-            fresh, sight = recent.look(seen), self._observation.look()
+            fresh = self._observation.recent.look(seen)
             seen = fresh.count
-            text = await asyncio.to_thread(_events_text, fresh, sight, recent.took_ms)
+            spans = await asyncio.to_thread(_spans_event, fresh)
+            text = spans + await self._state_event()
             await asyncio.wait_for(response.write(text.encode()), self._patience_s)
             await asyncio.sleep(self._every_s)
 
 
-def _events_text(fresh: Recent, sight: Sight, took_of: Callable[[str], Took]) -> str:
-    return _event("spans", live_spans(fresh)) + _event("state", live_status(sight, took_of))
+def _spans_event(fresh: Recent) -> str:
+    return _event("spans", live_spans(fresh))
 
 
 def _event(name: str, document: dict[str, Any]) -> str:

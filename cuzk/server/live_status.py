@@ -16,7 +16,7 @@ from cuzk.engine.events import EngineEvent
 from cuzk.engine.jobs import Status
 from cuzk.engine.status import DeviceStatus, JobStatus, MemoryStatus, WorkerStatus
 from cuzk.server.contract_status import Took
-from cuzk.server.gpu_time import GpuTime
+from cuzk.server.gpu_time import GpuTime, GpuTimes
 from cuzk.server.history import Ended
 from cuzk.server.metrics import jobs_waiting
 from cuzk.server.observation import Sight, WaitingJob
@@ -31,6 +31,7 @@ _SHOWN = (Kind.SYNTHESIS, Kind.QUEUE, Kind.CALL, Kind.WAIT, Kind.KERNEL)
 
 def live_status(sight: Sight, took_of: Callable[[str], Took]) -> dict[str, Any]:
     engine, told, now = sight.engine, sight.told, sight.recent.now_ms
+    times = GpuTimes(sight.recent)
     return {
         "version": cuzk.__version__,
         "now_ms": now,
@@ -45,7 +46,7 @@ def live_status(sight: Sight, took_of: Callable[[str], Took]) -> dict[str, Any]:
             "waits_for_memory": engine.waits_for_memory,
         },
         "jobs": _jobs(sight, took_of),
-        "devices": [_device(sight, device) for device in engine.devices],
+        "devices": [_device(sight, times, device) for device in engine.devices],
         "memory": [_memory(memory) for memory in engine.memory],
         "totals": {status.value: told.count(status) for status in _ENDS},
         "last_hour": told.last_hour,
@@ -106,8 +107,9 @@ def _since(now_ms: int, for_s: float) -> int:
     return now_ms - round(for_s * 1000)
 
 
-def _device(sight: Sight, device: DeviceStatus) -> dict[str, Any]:
-    reading = sight.cards.get(device.name)
+def _device(sight: Sight, times: GpuTimes, device: DeviceStatus) -> dict[str, Any]:
+    reading, ordinal = sight.cards.get(device.name), device.ordinal
+    has_clock = ordinal in sight.kernel_ms
     return {
         "name": device.name,
         "ordinal": device.ordinal,
@@ -118,8 +120,8 @@ def _device(sight: Sight, device: DeviceStatus) -> dict[str, Any]:
         "opened": [asdict(setup) for setup in device.opened],
         "workers": [_worker(worker, sight.recent.now_ms) for worker in device.workers],
         "memory": _memory(device.memory),
-        "time": {str(s): _time(sight.gpu_time(device.ordinal, s * 1000)) for s in WINDOWS_S},
-        "kernel_ms": sight.kernel_ms.get(device.ordinal),
+        "time": {str(s): _time(times.of(ordinal, s * 1000, has_clock=has_clock)) for s in WINDOWS_S},
+        "kernel_ms": sight.kernel_ms.get(ordinal),
         "card": None if reading is None else asdict(reading),
     }
 

@@ -13,7 +13,7 @@ from cuzk.engine.recorder import Recorder
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
 from cuzk.server.card_readings import CardReading, CardReadings
-from cuzk.server.gpu_time import GpuTime, KernelClock, gpu_time
+from cuzk.server.gpu_time import KernelClock
 from cuzk.server.history import Ended, History, Told
 from cuzk.server.recent import Recent, RecentTimeline
 from cuzk.server.stages import StageTimes
@@ -76,10 +76,6 @@ class Sight:
     cards: Mapping[str, CardReading]
     kernel_ms: Mapping[int, int]
     lost: int
-
-    def gpu_time(self, device: int, window_ms: int) -> GpuTime | None:
-        """What the last milliseconds of a device went to."""
-        return gpu_time(self.recent, device, window_ms, has_clock=device in self.kernel_ms)
 
 
 class Observation:

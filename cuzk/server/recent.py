@@ -78,8 +78,10 @@ class RecentTimeline:
     def record(self, name: str, job: str, *, at_ns: int | None = None, **detail: int | str) -> None:
         """As `engine.recorder.Recorder`."""
         moment = self.now_ms if at_ns is None else self.at_ms(at_ns)
-        partition, worker, device = (_number(detail.get(key)) for key in ("partition", "worker", "device"))
-        event = Event(moment, name, job, partition, worker, device, "")
+        get = detail.get
+        event = Event(
+            moment, name, job, _number(get("partition")), _number(get("worker")), _number(get("device")), ""
+        )
         with self._lock:
             self._hear(event)
             fresh, self._fresh = self._fresh, []

@@ -75,13 +75,12 @@ class StageTimes:
             buckets=BUCKETS,
             registry=self._registry,
         )
-        for stage in STAGES.values():
-            self._stages.labels(stage)
+        self._by_kind = {kind: self._stages.labels(stage) for kind, stage in STAGES.items()}
 
     def hear(self, span: Span) -> None:
-        stage = STAGES.get(span.kind)
+        stage = self._by_kind.get(span.kind)
         if stage is not None and not span.failed:
-            self._stages.labels(stage).observe(span.took_ms / 1000)
+            stage.observe(span.took_ms / 1000)
 
     def end(self, ended: Ended) -> None:
         if ended.status is Status.COMPLETED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuzk.server.gpu_time import KernelClock, gpu_time
+from cuzk.server.gpu_time import GpuTime, GpuTimes, KernelClock
 from cuzk.server.recent import Recent
 from cuzk.timeline.spans import Kind, Span
 
@@ -21,6 +21,10 @@ def seen(*spans: Span, now: int = 1000) -> Recent:
         open=[one for one in spans if one.end_ms is None],
         count=len(spans),
     )
+
+
+def gpu_time(recent: Recent, device: int, window: int, *, has_clock: bool) -> GpuTime | None:
+    return GpuTimes(recent).of(device, window, has_clock=has_clock)
 
 
 def parts(recent: Recent, window: int = 1000, device: int = 0) -> dict[str, int]:
