@@ -1,8 +1,8 @@
 """Fills the GPU's tables of docs/performance.md: `python -m bench.gpu_tables [FOLDER]`.
 
-FOLDER holds what `gpu_field`, `gpu_curve`, `gpu_ntt`, `gpu_msm` and `gpu_sector` wrote; without one, the
-results kept in the repository. Shares of the limit are worked out here, see `gpu_limits`: of a transform by
-its schedule, of a sum by its affine additions.
+FOLDER holds what `gpu_field`, `gpu_curve`, `gpu_ntt`, `gpu_msm` and `gpu_sector` wrote, maybe `gpu_engine`;
+without one, the results kept in the repository. Shares of the limit are worked out here, see `gpu_limits`: of
+a transform by its schedule, of a sum by its affine additions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 from bench import peers
+from bench.gpu_engine import engine_table
 from bench.gpu_limits import addition_products, multiplier_rate, transform_products
 from bench.runner import ROOT, quantity, size
 from bench.tables import markdown, replace_block
@@ -51,7 +52,9 @@ def blocks(folder: Path) -> dict[str, str]:
     ntt_machine = next(fact for fact in transforms if fact["what"] == "machine")
     msm_machine = next(fact for fact in sums if fact["part"] == "machine")
     whole = [fact for fact in sums if fact["part"] == "msm" and not fact["note"]]
+    engine = folder / "gpu_engine.json"
     return {
+        **({"gpu-engine": engine_block(engine)} if engine.exists() else {}),
         "gpu-sector": f"{sector_table(sector)}\n\n{where(sector['machine'])}",
         "gpu-field": f"{field_table(fields)}\n\n{where(fields)}",
         "gpu-curve": f"{curve_table(curve)}\n\n{where(curve)}",
@@ -63,6 +66,11 @@ def blocks(folder: Path) -> dict[str, str]:
         "gpu-selected": selected_table(sums, msm_machine),
         "gpu-pairs": pair_table(sums, msm_machine),
     }
+
+
+def engine_block(path: Path) -> str:
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    return f"{engine_table(facts)}\n\n{where(facts['machine'])}"
 
 
 def where(machine: Fact) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench import gpu_tables, tables
+from bench import gpu_engine, gpu_tables, tables
 from bench.peers import Peer
 from bench.runner import Case, Inside, main, measure
 
@@ -125,3 +125,38 @@ def test_the_gpus_tables_are_those_of_the_results_in_the_repository() -> None:
     performance = gpu_tables.PAGE.read_text(encoding="utf-8")
     for name, content in gpu_tables.blocks(gpu_tables.KEPT).items():
         assert f"<!-- measured:{name}:begin -->\n{content}\n<!-- measured:{name}:end -->" in performance
+
+
+def engine_run(devices: int, lock: str, proof_s: float) -> dict[str, Any]:
+    """What a run tells: partitions of 800 ms, beside which the host takes 20 ms."""
+    means = {"waiting for its lock": 700.0, "on the device": 800.0, "both, and the host's part": 1520.0}
+    return {
+        "devices": devices,
+        "lock": lock,
+        "count": 5 * devices,
+        "concurrency": 3 * devices,
+        "partitions": 10,
+        "proof_s": proof_s,
+        "kernels_s": 8.0 / devices,
+        "wall_ms": {"median": 24_000.0},
+        "stages_ms": {name: {"mean": mean} for name, mean in means.items()},
+        "kernels": {
+            f"cuda:{k}": {"efficiency_percent": 99.5 - k, "partition_ms": 800.0} for k in range(devices)
+        },
+        "peak_bytes": {"host memory": 1 << 30, **{f"cuda:{k}": 70 << 30 for k in range(devices)}},
+    }
+
+
+def test_runs_of_an_engine_are_held_against_what_was_wanted() -> None:
+    runs = [engine_run(1, "narrow", 8.2), engine_run(1, "coarse", 8.5), engine_run(2, "narrow", 4.3)]
+    assert gpu_engine.verdicts(runs) == [
+        "reached: kernels run 99.5 % after the first partition, wanted 99.0 %",
+        "reached: a proof takes +2.5% against its kernels, wanted 3%",
+        "reached: the narrow lock gains 30 ms a partition, its host part takes 20 ms",
+        "MISSED: 2 cards prove 1.91 times as fast, wanted 1.95",
+    ]
+    table = gpu_engine.engine_table({"runs": runs}).splitlines()
+    assert table[2] == (
+        "| 1, narrow | 5, 3 at once | 8.20 s | 8.00 s | +2.5% | 99.5 % | 20 ms | 24.0 s | 70 GiB |"
+    )
+    assert "| 99.5 %, 98.5 % |" in table[4]
