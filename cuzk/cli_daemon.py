@@ -18,7 +18,9 @@ from cuzk.options import PATH, F, debug_option
 
 if TYPE_CHECKING:
     from cuzk.config import Config
+    from cuzk.sector_engine import Engine
     from cuzk.server.daemon import DaemonSettings
+    from cuzk.server.log import Log
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
@@ -74,6 +76,7 @@ def serve(
     told.info("configuration loaded", listen=daemon_settings.listen)
     observation = Observation(Timeline(sys.stderr.buffer))
     engine = flags.engine(settings, observation.recorder, log.hear)
+    _tell_engine(log.Log("cuzk_core.engine"), engine)
     beside = Beside(observation, CardReadings(engine.cards))
     daemon = Daemon(
         daemon_settings,
@@ -86,6 +89,22 @@ def serve(
     if not asyncio.run(daemon.run()):  # a kernel that does not end must not keep the process
         logging.shutdown()
         os._exit(0)
+
+
+def _tell_engine(told: Log, engine: Engine) -> None:
+    """What Curio's daemon says when its engine has started."""
+    status, workers = engine.status(), engine.settings.gpu_workers_per_device
+    names = [device.name for device in status.devices]
+    total_gib = sum(memory.total for memory in status.memory) >> 30
+    told.info("memory budget initialized", total_budget_gib=total_gib)
+    told.info(
+        "initializing GPU workers",
+        num_gpus=len(names),
+        gpu_workers_per_device=workers,
+        total_workers=workers * len(names),
+        gpus=names,
+    )
+    told.info("cuzk engine started", num_workers=workers * len(names), pipeline=True)
 
 
 def require_libraries() -> None:

@@ -5,8 +5,8 @@ In reading order: `proving.proto` with `proving_pb2` (the messages), `kinds` (wh
 and checked, beside the event loop), `outcome` and `book` (jobs: who waits for what, and results), `feeder`
 (from the book to the engine), `store`, `journal` and `recovery` (what outlives the process), `messages`
 (between our types and theirs), `service` (one function a call), `address`, `access` and `listening` (where it
-listens, who may call), `log`, `chronicle` and `manager` (what it says), `daemon` (from start to end). `client` is the
-other side.
+listens, who may call), `log`, `chronicle` and `manager` (what it says), `daemon` (from start to end).
+`client` and `bench_client` are the other side.
 
 What is to be seen of it: `recent` and `gpu_time` (the timeline of the last minutes), `history`, `stages` and
 `card_readings`, put together by `observation`; as texts `metrics`, `contract_status`, `live_status`; over

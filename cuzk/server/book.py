@@ -32,13 +32,14 @@ Identity = tuple[int, str, str]
 class Entry:
     """A job.
 
-    payload    the request's bytes, until it has ended
-    source     what was read of them, while nobody else has it
-    job        the engine's, once it has one
-    priority   the highest that anyone asked for
-    callers    calls that wait
-    is_kept    wanted even if no call waits: it was submitted, or comes from before a restart
-    ended      set with the outcome
+    payload     the request's bytes, until it has ended
+    source      what was read of them, while nobody else has it
+    job         the engine's, once it has one
+    priority    the highest that anyone asked for
+    callers     calls that wait
+    is_kept     wanted even if no call waits: it was submitted, or comes from before a restart
+    is_durable  the journal has it, which sets this
+    ended       set with the outcome
     """
 
     id: str
@@ -52,6 +53,7 @@ class Entry:
     job: Job | None = None
     callers: int = 0
     is_kept: bool = False
+    is_durable: bool = False
     outcome: Outcome | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 

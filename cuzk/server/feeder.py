@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from cuzk.engine.jobs import Job, JobResult, Status
 from cuzk.errors import BusyError
+from cuzk.sector.claim import POREP
 from cuzk.server.book import Book, Entry
 from cuzk.server.log import Log
 from cuzk.server.outcome import NO_TIME, Outcome
@@ -182,7 +183,8 @@ def _log_end(entry: Entry, outcome: Outcome) -> None:
     _ENGINE_LOG.info(
         "Phase 7: all partitions complete, proof assembled", job_id=entry.id, proof_len=size, **times
     )
-    _ENGINE_LOG.info("Phase 7: proof self-check PASSED", job_id=entry.id, proof_len=size)
+    name = "PoRep" if entry.kind.name == POREP else entry.kind.name
+    _ENGINE_LOG.info(f"Phase 7: {name} proof self-check PASSED", job_id=entry.id, proof_len=size)
     _ENGINE_LOG.info(
         "proof completed successfully (pipeline)", proof_len=size, queue_ms=took.queue_ms, **times
     )

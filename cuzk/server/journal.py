@@ -65,8 +65,7 @@ class Journal:
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         self._folder, self._connection = folder, connection
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cuzk journal")
-        self._has_failed = False  # of the thread, as the next
-        self._recorded: set[str] = set()
+        self._has_failed = False  # of the thread
 
     def accepted(self, entry: Entry) -> None:
         kind, request_id, digest = entry.identity
@@ -79,7 +78,7 @@ class Journal:
         def write() -> None:
             text = "INSERT OR REPLACE INTO jobs (id, kind, request_id, digest, priority, accepted_at, input,"
             self._connection.execute(text + " input_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-            self._recorded.add(row[0])
+            entry.is_durable = True
 
         self._later(write)
 
@@ -91,7 +90,6 @@ class Journal:
         assert outcome is not None, entry.id
         timings = json.dumps(asdict(outcome.timings))
         row = (outcome.status.value, outcome.proof, outcome.error_text, timings, outcome.ended_at, entry.id)
-        self._later(lambda: self._recorded.discard(entry.id))
         self._sql(
             "UPDATE jobs SET status = ?, proof = ?, error = ?, timings = ?, ended_at = ?, input = NULL"
             " WHERE id = ?",
@@ -127,13 +125,11 @@ class Journal:
     async def has(self, entry: Entry) -> bool:
         """Whether the job is on the disk, once all that was said before is written."""
         await asyncio.get_running_loop().run_in_executor(self._thread, _nothing)
-        return entry.id in self._recorded
+        return entry.is_durable
 
     def records(self) -> list[Record]:
         """All, the oldest first. Before the first write."""
-        found = [_record(self._folder, row) for row in self._connection.execute(_ALL)]
-        self._recorded = {record.id for record in found if record.outcome is None}
-        return found
+        return [_record(self._folder, row) for row in self._connection.execute(_ALL)]
 
     def circuits(self) -> list[str]:
         return [name for (name,) in self._connection.execute("SELECT id FROM circuits ORDER BY id")]

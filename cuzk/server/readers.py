@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from cuzk.errors import InputError
+from cuzk.errors import InputError, ResourceError
 from cuzk.server.payload import Payload
 from cuzk.server.seam import ProofRequest
 
@@ -39,7 +39,8 @@ class Readers:
         await asyncio.gather(*(loop.run_in_executor(self._pool, _nothing) for _ in calls))
 
     async def read(self, payload: Payload, *, check: bool) -> ProofRequest:
-        """Raises InputError, also for an input that ends the process which reads it."""
+        """Raises InputError, also for an input that ends the process which reads it; ResourceError when its
+        file is gone."""
         for _ in range(2):  # another input may have been what ended the process
             pool = self._pool
             try:
@@ -67,7 +68,15 @@ class Readers:
 
 
 def _read(read: Read, payload: Payload, check: bool) -> ProofRequest:
-    return read(payload.data(), check)
+    try:
+        data = payload.data()
+    except OSError as error:
+        raise ResourceError(
+            f"a request that was stored cannot be read: {error.strerror}",
+            where=str(payload.path),
+            next="see to the journal's disk, then send it again",
+        ) from error
+    return read(data, check)
 
 
 def _nothing() -> None:

@@ -55,7 +55,7 @@ def take_up(book: Book, store: Store, journal: Journal, folder: Path) -> int:
         if at < oldest or record.identity[0] not in KINDS:
             continue
         entry = book.entry(record.id, record.identity, record.priority, record.payload, record.accepted_at)
-        entry.is_kept = True
+        entry.is_kept = entry.is_durable = True
         if record.outcome is not None:
             entry.outcome = record.outcome
             book.keep(entry)

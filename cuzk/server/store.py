@@ -9,6 +9,7 @@ import asyncio
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from cuzk.errors import BusyError
@@ -39,18 +40,20 @@ class Store:
         """The payload of that content. Raises BusyError when there is no room for it anywhere."""
         if self._folder is not None and self.on_disk + len(data) <= self._disk_bytes:
             self.on_disk += len(data)
-            path = self._folder / f"{secrets.token_hex(16)}{_SUFFIX}"
+            payload = Payload(path=self._folder / f"{secrets.token_hex(16)}{_SUFFIX}", size=len(data))
+            loop = asyncio.get_running_loop()
+            written = loop.run_in_executor(self._threads, _write, payload.path, data)
             try:
-                await asyncio.get_running_loop().run_in_executor(self._threads, _write, path, data)
+                await asyncio.shield(written)
             except OSError as error:
                 self.on_disk -= len(data)
                 self._say_once(error)
-            except BaseException:  # the caller went away; the file may be written nevertheless
-                self.discard(Payload(path=path, size=len(data)))
+            except asyncio.CancelledError:  # the client went away; the thread writes on
+                written.add_done_callback(partial(self._abandon, payload))
                 raise
             else:
                 self._has_failed = False
-                return Payload(path=path, size=len(data))
+                return payload
         if self.in_memory + len(data) > self._memory_bytes:
             raise BusyError(
                 f"there is no room for this request of {format_size(len(data))} beside those that wait",
@@ -59,6 +62,10 @@ class Store:
             )
         self.in_memory += len(data)
         return Payload(content=data, size=len(data))
+
+    def _abandon(self, payload: Payload, written: asyncio.Future[None]) -> None:
+        written.exception()  # nobody is interested any more
+        self.discard(payload)
 
     def _say_once(self, error: OSError) -> None:
         if not self._has_failed:
@@ -88,8 +95,9 @@ def leftovers(folder: Path, used: set[Path]) -> list[Path]:
     return [path for path in folder.iterdir() if path.suffix in (_SUFFIX, _PART_SUFFIX) and path not in used]
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path | None, data: bytes) -> None:
     """Whole or not at all. No wait for the disk: a process that is killed takes nothing with it."""
+    assert path is not None
     part = path.with_suffix(_PART_SUFFIX)
     try:
         part.write_bytes(data)

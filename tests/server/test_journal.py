@@ -1,0 +1,205 @@
+"""What is on the disk of jobs and their inputs, and what becomes of it when the disk does not do its part."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuzk.engine.jobs import Priority, Status
+from cuzk.errors import BusyError, ResourceError
+from cuzk.server import proving_pb2 as pb
+from cuzk.server.book import Book, Entry
+from cuzk.server.journal import SUSPECT, open_journal
+from cuzk.server.outcome import Outcome
+from cuzk.server.payload import Payload
+from cuzk.server.recovery import take_up
+from cuzk.server.store import Store
+from tests.server.fakes import proof_of
+from tests.server.hall import SOON_S, porep, running, until
+
+COMPLETED = pb.AwaitProofResponse.COMPLETED
+
+
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, SOON_S))
+
+
+def entry_in(folder: Path, name: str, *, at: float = 1000.0) -> Entry:
+    path = folder / f"{name}.request"
+    path.write_bytes(b"content of " + name.encode())
+    payload = Payload(path=path, size=path.stat().st_size)
+    return Book().entry(name, (1, name, f"digest of {name}"), Priority.HIGH, payload, at)
+
+
+def ended(entry: Entry, status: Status, *, at: float, proof: bytes = b"") -> Entry:
+    error = None if proof else ValueError("why")
+    entry.outcome = Outcome(status=status, proof=proof, error=error, ended_at=at)
+    return entry
+
+
+def taken_up(folder: Path, *, now: float = 1000.0, kept: int = 10) -> tuple[Book, Store]:
+    book = Book(kept=kept, kept_s=100.0, clock=lambda: now)
+    store = Store(folder, disk_bytes=1 << 20, memory_bytes=1 << 20)
+    with open_journal(folder) as journal:
+        take_up(book, store, journal, folder)
+    store.close()
+    return book, store
+
+
+def test_jobs_come_back_as_they_were(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with open_journal(tmp_path) as journal:
+            waits, proven, failed = (entry_in(tmp_path, name) for name in ("waits", "proven", "failed"))
+            for entry in (waits, proven, failed):
+                journal.accepted(entry)
+                assert await journal.has(entry)
+            journal.ended(ended(proven, Status.COMPLETED, at=990.0, proof=b"proof"))
+            journal.ended(ended(failed, Status.FAILED, at=991.0))
+            journal.loaded(["porep-2k", "snap-2k"])
+        with open_journal(tmp_path) as journal:
+            assert journal.circuits() == ["porep-2k", "snap-2k"]
+        (tmp_path / "nobody.request").write_bytes(b"left over")
+        book, store = taken_up(tmp_path)
+        [entry] = book.under_way
+        assert (entry.id, entry.identity, entry.priority) == ("waits", waits.identity, Priority.HIGH)
+        assert entry.payload.data() == b"content of waits" and store.on_disk == entry.payload.size
+        results = {one.id: one.outcome for one in book.results}
+        assert results["proven"] is not None and results["proven"].proof == b"proof"
+        assert results["failed"] is not None and results["failed"].error_text == "why"
+        assert sorted(path.name for path in tmp_path.glob("*.request")) == ["waits.request"]
+
+    play(scenario())
+
+
+def test_what_is_too_old_or_too_much_is_forgotten(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with open_journal(tmp_path) as journal:
+            for k in range(5):
+                entry = entry_in(tmp_path, str(k))
+                journal.accepted(entry)
+                journal.ended(ended(entry, Status.COMPLETED, at=995.0 + k, proof=b"x"))
+            journal.accepted(entry_in(tmp_path, "old", at=800.0))
+            journal.forget(most=3, before=0.0)
+        book, _ = taken_up(tmp_path)
+        assert [one.id for one in book.results] == ["2", "3", "4"]
+        assert list(book.under_way) == []
+        with open_journal(tmp_path) as journal:
+            assert [record.id for record in journal.records()] == ["2", "3", "4"]
+        book, _ = taken_up(tmp_path, now=5000.0)
+        assert list(book.results) == []
+
+    play(scenario())
+
+
+def test_a_job_that_daemons_died_of_is_not_begun_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with open_journal(tmp_path) as journal:
+            deadly, innocent = entry_in(tmp_path, "deadly"), entry_in(tmp_path, "innocent")
+            for entry in (deadly, innocent):
+                journal.accepted(entry)
+                for _ in range(SUSPECT):
+                    journal.begun(entry)
+            journal.handed_back(innocent)
+        book, _ = taken_up(tmp_path)
+        assert [one.id for one in book.under_way] == ["innocent"]
+        [result] = book.results
+        assert result.outcome is not None and "was killed 3 times" in result.outcome.error_text
+
+    play(scenario())
+
+
+def test_a_job_whose_input_is_gone_is_answered_with_that(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with open_journal(tmp_path) as journal:
+            journal.accepted(entry_in(tmp_path, "a"))
+        (tmp_path / "a.request").unlink()
+        book, _ = taken_up(tmp_path)
+        [result] = book.results
+        assert result.outcome is not None and "input of this job was lost" in result.outcome.error_text
+
+    play(scenario())
+
+
+@pytest.mark.parametrize("content", [b"this is no database at all" * 100, b""], ids=["damaged", "empty"])
+def test_a_damaged_journal_is_put_aside_and_begun_anew(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").write_bytes(content)
+    with open_journal(tmp_path) as journal:
+        assert journal.records() == []
+    assert (tmp_path / "journal.damaged").exists() is bool(content)
+
+
+def test_a_journal_of_another_form_is_put_aside(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with open_journal(tmp_path) as journal:
+        assert journal.records() == []
+    assert (tmp_path / "journal.damaged").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError, match="journal cannot be used"), open_journal(tmp_path / "file" / "x"):
+        pass
+
+
+def test_without_room_on_the_disk_bytes_stay_in_memory_up_to_a_bound(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = Store(
+            tmp_path / "gone", disk_bytes=100, memory_bytes=10
+        )  # no such folder: nothing is written
+        payload = await store.put(b"12345678")
+        assert payload.path is None and payload.data() == b"12345678"
+        assert (store.on_disk, store.in_memory) == (0, 8)
+        with pytest.raises(BusyError, match="no room for this request"):
+            await store.put(b"123")
+        store.discard(payload)
+        assert store.in_memory == 0
+        (tmp_path / "gone").mkdir()  # and there is room again
+        payload = await store.put(b"12345678")
+        assert payload.path is not None and payload.data() == b"12345678"
+        store.discard(payload)
+        store.close()
+        assert list((tmp_path / "gone").iterdir()) == [] and store.on_disk == 0
+
+    play(scenario())
+
+
+def test_a_client_that_goes_away_while_its_request_is_written_leaves_no_file(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = Store(tmp_path, disk_bytes=1 << 30, memory_bytes=0)
+        putting = asyncio.ensure_future(store.put(bytes(1 << 24)))
+        await asyncio.sleep(0)
+        putting.cancel()
+        await until(lambda: putting.done() and store.on_disk == 0)
+        store.close()
+        assert list(tmp_path.iterdir()) == []
+
+    play(scenario())
+
+
+def test_a_daemon_whose_journal_breaks_goes_on_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running(folder=tmp_path, journal=tmp_path / "journal") as (daemon, caller):
+            assert daemon._journal is not None
+            daemon._journal._connection.execute("PRAGMA query_only = 1")  # as a full disk: nothing is written
+            for k in range(3):
+                submit = porep(str(k))
+                call = caller.prove(submit)
+                assert (await call).result.proof == proof_of(submit)
+                assert dict(await call.initial_metadata())["cuzk-durable"] == "no"
+            daemon._journal._connection.execute("PRAGMA query_only = 0")
+            call = caller.prove(porep("again"))
+            assert (await call).result.status == COMPLETED
+            assert dict(await call.initial_metadata())["cuzk-durable"] == "yes"
+
+    play(scenario())
+    said = [record.message for record in caplog.records if "journal cannot be written" in record.message]
+    assert len(said) == 1
