@@ -124,6 +124,7 @@ class Matcher:
                 self._close(kind, starts.pop(), event, failed=False)
                 if not starts:
                     del of_job[kind, partition, worker]
+                    self._tidy(event.job)
                 return True
         return False
 
@@ -133,6 +134,12 @@ class Matcher:
         for key in [key for key in of_job if event.partition in (None, key[1])]:
             for start in of_job.pop(key):
                 self._close(key[0], start, event, failed=True)
+        self._tidy(event.job)
+
+    def _tidy(self, job: str) -> None:
+        """Nothing is kept of a job of which nothing is open: there may be millions in a life."""
+        if not self._open.get(job, True):
+            del self._open[job]
 
     def _close(self, kind: Kind, start: Event, event: Event, *, failed: bool) -> None:
         self._on_span(self._span(kind, start, event.offset_ms, failed))

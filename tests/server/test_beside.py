@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,12 @@ from cuzk.server.access import Access
 from cuzk.server.address import Address
 from cuzk.server.beside import Beside
 from cuzk.server.daemon import Daemon, DaemonSettings
+from cuzk.server.http import StatusServer
 from cuzk.server.observation import Observation
 from tests.server.fakes import FakeProver, read_fake
 from tests.server.hall import SOON_S, Caller, channel_to, porep, refused, until
+from tests.server.playing import Playing
+from tests.server.test_access import made
 
 Scenario = Callable[[Daemon, Caller, aiohttp.ClientSession], Awaitable[None]]
 
@@ -154,6 +159,43 @@ def test_the_token_of_the_service_is_that_of_its_status(tmp_path: Path) -> None:
             assert response.status == 200
 
     played(tmp_path, scenario, access=Access(token_file=token))
+
+
+def test_with_a_certificate_status_speaks_tls_and_may_want_one_of_its_readers(tmp_path: Path) -> None:
+    made(tmp_path, "authority")
+    made(tmp_path, "localhost")
+    made(tmp_path, "client", signed_by="authority")
+    known = ssl.create_default_context(cafile=str(tmp_path / "localhost.pem"))
+    ours = ssl.create_default_context(cafile=str(tmp_path / "localhost.pem"))
+    ours.load_cert_chain(tmp_path / "client.pem", tmp_path / "client.key")
+    access = Access(certificate=tmp_path / "localhost.pem", key=tmp_path / "localhost.key")
+
+    async def answered(access: Access, context: ssl.SSLContext) -> bool:
+        with Playing() as playing:
+            server = StatusServer(playing.observation)
+            port = await server.open("127.0.0.1", 0, tls=access.context())
+            try:
+                async with (
+                    aiohttp.ClientSession() as session,
+                    session.get(f"https://localhost:{port}/status", ssl=context) as response,
+                ):
+                    return response.status == 200
+            except aiohttp.ClientError:
+                return False
+            finally:
+                await server.close()
+
+    assert asyncio.run(answered(access, known))
+    picky = replace(access, client_ca=tmp_path / "authority.pem")
+    assert [asyncio.run(answered(picky, context)) for context in (known, ours)] == [False, True]
+
+
+def test_a_certificate_and_the_key_of_another_are_refused_at_the_start(tmp_path: Path) -> None:
+    made(tmp_path, "one")
+    made(tmp_path, "other")
+    with pytest.raises(UsageError, match="certificate and key cannot be used"):
+        Access(certificate=tmp_path / "one.pem", key=tmp_path / "other.key").context()
+    assert Access().context() is None
 
 
 def started(folder: Path, address: Address) -> None:

@@ -8,10 +8,13 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+import tomli
 from aiohttp import web
 
 from cuzk.server.door import Door
@@ -103,6 +106,15 @@ def test_the_page_allows_its_own_script_and_style_by_digest_and_nothing_else() -
         assert text.count("<script>") == 1 and text.count("<style>") == 1
 
     played(scenario)
+
+
+def test_every_file_of_the_page_is_part_of_the_package() -> None:
+    root = Path(__file__).resolve().parents[2]
+    with (root / "pyproject.toml").open("rb") as file:
+        patterns = tomli.load(file)["tool"]["setuptools"]["package-data"]["cuzk.server"]
+    names = [f"page/{path.name}" for path in (root / "cuzk/server/page").iterdir()]
+    assert [name for name in names if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+    assert {"page/page.html", "page/style.css", "page/main.js"} <= set(names)
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [

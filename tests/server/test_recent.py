@@ -121,6 +121,21 @@ def test_nothing_of_a_job_that_ended_stays_open() -> None:
     assert [span.kind for span in recent.look().open] == [Kind.QUEUE]
 
 
+def test_of_many_jobs_that_ended_nothing_is_kept_whatever_came_late() -> None:
+    recent = RecentTimeline()
+    ids = {"worker": 0, "partition": 0, "device": 0}
+    for k in range(3 * ENDED_JOBS):
+        job = f"job {k}"
+        recent.record("SYNTH_START", job, partition=0)
+        recent.record("SYNTH_END", job, partition=0)
+        recent.record("GPU_START", job, **ids)
+        recent.record("CANCELLED", job)
+        recent.record("LOCK_WAIT", job, **ids)  # the worker has not noticed yet
+        recent.record("CANCELLED", job, **ids)
+    assert recent.look().open == []
+    assert len(recent._matcher._open) == 0 and len(recent._took) <= ENDED_JOBS
+
+
 def test_a_failed_attempt_is_marked_and_leaves_no_time() -> None:
     recent = RecentTimeline()
     ids = {"worker": 0, "partition": 2, "device": 0}
