@@ -14,6 +14,7 @@ from cuzk.errors import ParameterError
 from cuzk.events import Notice, OnEvent, Stopwatch, ignore, one_at_a_time, stage
 from cuzk.groth16.checked import CheckedFiles
 from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
+from cuzk.groth16.files import make_folder
 from cuzk.groth16.generate import generate, generate_key
 from cuzk.groth16.locate import development_folder, find_parameters, how_to_generate, search_folders
 from cuzk.groth16.manifest import ManifestEntry, entry_of
@@ -67,7 +68,9 @@ def generate_parameters(
         counts = point_counts(circuit)
     plan = GenerationPlan.of(None if choice.card else choice.host, counts)
     (plan.of_key if vk_only else plan).require(available_memory())
-    if not vk_only:
+    if vk_only:
+        make_folder(folder)
+    else:
         prepare_folder(folder, counts)
     _compile_ahead(choice, counts, on_event)
     with _gpu(choice) as gpu:
@@ -134,6 +137,8 @@ def try_parameters(
     choice, begin = choose(device, threads), time.perf_counter()
     card, stages = card_for_ephemeral(choice), Stopwatch(on_event)
     on_event = one_at_a_time(stages.hear)
+    if out is not None:
+        make_folder(out)  # before the work, not after it
     given = read_input(synthesize(sector_size, kind=kind, threads=threads, on_event=on_event))
     with stage(on_event, "circuit"):
         circuit = circuit_of(given.shape)

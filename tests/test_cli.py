@@ -229,6 +229,14 @@ def test_a_verifying_key_is_made_without_its_parameters(vectors: Path, own_home:
     assert sorted(out.iterdir()) == sorted([vk, meta, mark])
 
 
+def test_a_verifying_key_that_could_not_be_written_is_not_begun(own_home: Path) -> None:
+    (own_home / "file").touch()
+    arguments = ["--sector-size", "2KiB", "--vk-only", "--out", str(own_home / "file" / "folder")]
+    result = run("params", "generate", "--insecure-dev", *arguments)
+    assert result.exit_code == 1
+    assert "cannot be written" in result.stderr and "values at tau" not in result.stderr
+
+
 def test_parameters_in_memory_need_a_gpu_and_say_so_at_once(own_home: Path) -> None:
     arguments = ["--sector-size", "2KiB", "--ephemeral", "--device", "cpu"]
     result = run("params", "generate", "--insecure-dev", *arguments)
