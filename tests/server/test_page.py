@@ -17,7 +17,7 @@ from cuzk.engine.jobs import Priority
 from cuzk.errors import DeviceFault, InputError
 from cuzk.server.card_readings import CardReading, CardReadings
 from cuzk.server.http import StatusServer
-from tests.engine.fakes import raises, stalls
+from tests.engine.fakes import raises, stalls, wrong
 from tests.server.browser import CHROMIUM, Browser, Tab
 from tests.server.playing import Playing
 from tests.server.sights import CARD
@@ -162,6 +162,18 @@ def test_failures_and_sick_devices_cannot_be_overlooked(browser: Browser) -> Non
         ended.set()
 
     seen(browser, scenario, stall_after_s=0.3)
+
+
+def test_a_wrong_proof_is_told_though_the_job_went_well(browser: Browser) -> None:
+    async def scenario(tab: Tab, playing: Playing, server: StatusServer) -> None:
+        await tab.until(LIVE)
+        playing.setup.fates["cuda:0"] = deque([wrong])
+        playing.submit("a", 20)
+        await tab.until(shows("cuda:0 made 1 wrong proof in the last 15 minutes; none", "#attention"))
+        await tab.until(shows("proven", "#results"))
+        assert "1 wrong proof, none handed out" in await tab.text("#devices")
+
+    seen(browser, scenario)
 
 
 def test_names_that_clients_choose_are_text_and_nothing_else(browser: Browser) -> None:

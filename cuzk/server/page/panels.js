@@ -69,8 +69,10 @@ class Panels {
   }
 
   * troubles() {
-    const { not_ready, closing, devices, queue, failures, now_ms } = this.state;
+    const { not_ready, closing, devices, queue, failures, incidents, now_ms } = this.state;
     for (const device of devices) {
+      const wrong = incidents.filter((one) => one.what === "wrong proof" && one.device === device.name && now_ms - one.at_ms < RECENTLY_MS);
+      if (wrong.length) yield ["warn", "!", `${device.name} made ${many(wrong.length, "wrong proof")} in the last 15 minutes; none was handed out.`];
       if (device.set_aside) yield ["bad", "✕", `${device.name} gets no more work: ${device.set_aside}`];
       for (const worker of device.workers) {
         if (worker.stalled) yield ["bad", "✕", `${device.name}, worker ${worker.number}: partition ${worker.partition} of ${worker.job_id} does not end`];
