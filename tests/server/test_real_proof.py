@@ -10,14 +10,9 @@ import pytest
 
 import cuzk
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.address import Address
-from cuzk.server.daemon import Daemon, DaemonSettings
-from cuzk.server.intake import read_request
-from cuzk.server.sectors import SectorProver
-from tests.server.hall import Caller, channel_to, refused, until
-from tests.server.requests import C1, porep_request, spoilt_c1
-
-LONG_S = 600.0
+from tests.server.hall import refused
+from tests.server.real import LONG_S, serving
+from tests.server.requests import C1, VECTORS, pieces_request, porep_request, spoilt_c1
 
 
 @pytest.mark.slow
@@ -28,14 +23,7 @@ def test_a_sector_is_proven_over_grpc_as_curio_asks_for_it(
 
     async def scenario() -> bytes:
         engine = cuzk.Engine(params=sector_params, devices=["cpu"])
-        settings = DaemonSettings(
-            listen=Address(path=tmp_path / "cuzk.sock"), preload=["porep-2k"], journal=tmp_path / "journal"
-        )
-        daemon = Daemon(settings, SectorProver(engine), read_request)
-        task = asyncio.create_task(daemon.run())
-        await until(lambda: daemon.bound != [])
-        async with channel_to(f"unix:{tmp_path / 'cuzk.sock'}") as channel:
-            caller = Caller(channel)
+        async with serving(engine, tmp_path, preload=["porep-2k"]) as (_, caller):
             answer = await caller.prove(porep_request(data), timeout=LONG_S)
             assert (answer.result.status, answer.result.job_id) == (1, "porep-1000-7")
             assert (await caller.prove(porep_request(data))).result.proof == answer.result.proof
@@ -53,11 +41,33 @@ def test_a_sector_is_proven_over_grpc_as_curio_asks_for_it(
             assert (await refused(caller.prove(other)))[0] is grpc.StatusCode.INVALID_ARGUMENT
             status = await caller.call("GetStatus")
             assert [srs.circuit_id for srs in status.loaded_srs] == ["porep-2k"]
-        daemon.end()
-        assert await asyncio.wait_for(task, LONG_S)
-        proof: bytes = answer.result.proof
-        return proof
+            proof: bytes = answer.result.proof
+            return proof
 
     proof = asyncio.run(scenario())
     assert len(proof) == 192
     assert cuzk.verify(C1, proof, params=sector_params).partitions == 1
+
+
+@pytest.mark.slow
+def test_a_winning_proof_of_spacetime_is_proven_over_grpc_as_curio_asks_for_it(
+    compiled: None, own_home: Path
+) -> None:
+    params = own_home / "parameters"
+    cuzk.generate_parameters(2048, kind="winning", trapdoors=(2, 3, 5, 7, 11), out=params)
+
+    async def scenario() -> bytes:
+        engine = cuzk.Engine(params=params, devices=["cpu"])
+        async with serving(engine, own_home) as (_, caller):
+            submit = pieces_request("winning-2k")
+            result = (await caller.prove(submit, timeout=LONG_S)).result
+            assert result.status == 1, result.error_message
+            other = pieces_request("winning-2k", randomness=bytes(32))
+            code, text = await refused(caller.prove(other, timeout=LONG_S))
+            assert code is grpc.StatusCode.INVALID_ARGUMENT and "winning-2k" in text
+            proof: bytes = result.proof
+            return proof
+
+    proof = asyncio.run(scenario())
+    assert len(proof) == 192
+    assert cuzk.verify(VECTORS / "other" / "winning-2k.json", proof, params=params).partitions == 1
