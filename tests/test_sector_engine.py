@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from cuzk.engine.status import EngineStatus
 from cuzk.errors import DeviceError, InputError, ParameterError, UsageError
 from cuzk.events import ignore
 from cuzk.sector.c1 import read_c1
+from cuzk.sector.claim import WINNING
 from cuzk.sector_engine import usable_host_bytes
 from cuzk.timeline.read import parse_log
 from cuzk.timeline.record import Timeline
+from tests.sector.post_vectors import EXPECT, pieces
 
 POREP = Path(__file__).parent / "vectors" / "porep"
 C1 = POREP / "2k-random.json"
@@ -66,6 +69,32 @@ def test_fresh_proofs_of_one_sector_under_two_names_differ_and_hold(
     assert proofs[0] != proofs[1]
     for proof in proofs:
         assert cuzk.verify(C1, proof, params=sector_params).partitions == 1
+
+
+@pytest.mark.slow
+def test_an_urgent_proof_of_another_kind_comes_in_between_and_both_are_upstreams(
+    sector_params: Path, home_of_old: Path
+) -> None:
+    """Both workers have a sector, when an election must be proven: it ends before either sector does."""
+    cuzk.generate_parameters(2048, kind=WINNING, trapdoors=(2, 3, 5, 7, 11), device="cpu")
+    log = io.BytesIO()
+    with cuzk.Engine(params=sector_params, devices=["cpu"], recorder=Timeline(log)) as engine:
+        first = engine.submit(pieces("winning-2k"), request_id="first").wait()
+        assert first is not None and first.require_proof()
+        jobs = [engine.submit(C1, insecure_rs=(13, 17), request_id=f"sector {k}") for k in range(2)]
+        while sum(worker.job_id is not None for worker in engine.status().devices[0].workers) < 2:
+            time.sleep(0.01)
+        urgent = engine.submit(pieces("winning-2k"), insecure_rs=(13, 17), request_id="urgent").wait()
+        assert urgent is not None
+        assert urgent.require_proof().hex() == EXPECT["vectors"]["winning-2k"]["proof"]["bytes"]
+        for job in jobs:
+            result = job.wait()
+            assert result is not None and result.require_proof().hex() == UPSTREAM[C1.name]
+    [events] = parse_log(io.TextIOWrapper(io.BytesIO(log.getvalue())), name="log").runs
+    ended = [event.job for event in events if event.name == "ASSEMBLED"]
+    assert ended == ["first", "urgent", "sector 0", "sector 1"]
+    given_away = [event.job for event in events if event.name == "LOCK_START"]
+    assert given_away.count("sector 0") == 2  # once more after the urgent one
 
 
 @pytest.mark.slow
