@@ -77,7 +77,8 @@ def serve(
     observation = Observation(Timeline(sys.stderr.buffer))
     engine = flags.engine(settings, observation.recorder, log.hear)
     _tell_engine(log.Log("cuzk_core.engine"), engine)
-    beside = Beside(observation, CardReadings(engine.cards))
+    cards = CardReadings(engine.cards)
+    beside = Beside(observation, cards)
     daemon = Daemon(
         daemon_settings,
         SectorProver(engine),
@@ -85,6 +86,7 @@ def serve(
         prepare=prepare_to_read,
         companions=[beside],
         metrics=beside.metrics,
+        cards=cards.latest,
     )
     if not asyncio.run(daemon.run()):  # a kernel that does not end must not keep the process
         logging.shutdown()

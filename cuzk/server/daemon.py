@@ -11,18 +11,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from grpc_health.v1 import health_pb2
-from grpc_health.v1._async import HealthServicer
+from grpc_health.v1 import health, health_pb2
 
 from cuzk.server.access import Access
 from cuzk.server.address import Address
 from cuzk.server.book import Book
+from cuzk.server.card_readings import CardReading
 from cuzk.server.chronicle import Chronicle
 from cuzk.server.feeder import Feeder
 from cuzk.server.journal import Journal, open_journal
@@ -84,7 +84,8 @@ class Companion(Protocol):
 class Daemon:
     """One daemon, from `run`; what its parts need of each other, they find here.
 
-    read, prepare  as of `Readers`
+    read, prepare   as of `Readers`
+    metrics, cards  as of `Service`
     borrows  the prover, which it closes at its end
     """
 
@@ -97,10 +98,11 @@ class Daemon:
         prepare: Callable[[], object] | None = None,
         companions: Sequence[Companion] = (),
         metrics: Callable[[Daemon], str] = lambda daemon: "",
+        cards: Callable[[], Mapping[str, CardReading]] = dict,
     ) -> None:
         self.settings, self.prover = settings, prover
         self._read, self._prepare = read, prepare
-        self._companions, self._metrics = companions, metrics
+        self._companions, self._metrics, self._cards = companions, metrics, cards
         self.book = Book(kept=settings.results_kept, kept_s=settings.results_s)
         self.is_ready = self.is_draining = False
         self.bound: list[str] = []
@@ -115,7 +117,7 @@ class Daemon:
         """
         async with AsyncExitStack() as stack:
             self._open(stack)
-            self._health = HealthServicer()
+            self._health = health.aio.HealthServicer()
             await self._report(False)
             server = new_server(self.service, self._health, self.settings.access)
             sockets = stack.enter_context(ExitStack())
@@ -174,6 +176,7 @@ class Daemon:
             store=self.store,
             is_durable=_never if self._journal is None else self._journal.has,
             metrics=lambda: self._metrics(self),
+            cards=self._cards,
         )
 
     def _take_up(self) -> None:

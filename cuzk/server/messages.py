@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import grpc
 
 from cuzk.engine.jobs import Status
-from cuzk.engine.status import EngineStatus
+from cuzk.engine.status import DeviceStatus, EngineStatus
 from cuzk.errors import CuzkError, EngineError, InputError, ResourceError, UsageError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.book import Book, Entry
+from cuzk.server.card_readings import CardReading
 from cuzk.server.kinds import circuit_id
 
 _STATUSES = {
@@ -67,11 +69,14 @@ def late_message(entry: Entry, position: int) -> pb.AwaitProofResponse:
     )
 
 
-def status_message(status: EngineStatus, book: Book) -> pb.GetStatusResponse:
+def status_message(
+    status: EngineStatus, book: Book, cards: Mapping[str, CardReading]
+) -> pb.GetStatusResponse:
+    """cards: what the driver said last, by the names of devices."""
     host = status.memory
     return pb.GetStatusResponse(
-        gpus=_gpus(status),
-        loaded_srs=_loaded(status),
+        gpus=[_gpu(device, cards.get(device.name)) for device in status.devices],
+        loaded_srs=loaded_srs(status),
         queues=_queues(status, book),
         total_proofs_completed=sum(book.completed.values()),
         total_proofs_failed=sum(book.failed.values()),
@@ -81,25 +86,25 @@ def status_message(status: EngineStatus, book: Book) -> pb.GetStatusResponse:
     )
 
 
-def _gpus(status: EngineStatus) -> list[pb.GPUStatus]:
-    """A device once, whatever its workers; memory is what the engine may take, and has not."""
-    found = []
-    for device in status.devices:
-        busy = [worker for worker in device.workers if worker.job_id is not None]
-        found.append(
-            pb.GPUStatus(
-                ordinal=device.ordinal,
-                name=device.name,
-                vram_total_bytes=device.memory.total,
-                vram_free_bytes=device.memory.total - device.memory.used,
-                current_job_id=busy[0].job_id if busy else "",
-                current_proof_kind=busy[0].kind if busy else "",
-            )
-        )
-    return found
+def _gpu(device: DeviceStatus, reading: CardReading | None) -> pb.GPUStatus:
+    """A device, once for all its workers. Memory is the card's, or where no driver tells it the engine's."""
+    name, total, used = device.name, device.memory.total, device.memory.used
+    if reading is not None:
+        name = reading.name or name
+        if reading.memory_total_bytes is not None and reading.memory_used_bytes is not None:
+            total, used = reading.memory_total_bytes, reading.memory_used_bytes
+    busy = next((worker for worker in device.workers if worker.job_id is not None), None)
+    return pb.GPUStatus(
+        ordinal=device.ordinal,
+        name=name,
+        vram_total_bytes=total,
+        vram_free_bytes=total - used,
+        current_job_id="" if busy is None else busy.job_id,
+        current_proof_kind="" if busy is None else busy.kind,
+    )
 
 
-def _loaded(status: EngineStatus) -> list[pb.SRSStatus]:
+def loaded_srs(status: EngineStatus) -> list[pb.SRSStatus]:
     """Each circuit once, with what it takes of the host's and of all devices' memory."""
     used: Counter[str] = Counter()
     names = dict.fromkeys(setup.name for device in status.devices for setup in device.opened)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NoReturn
 
 import grpc
@@ -20,10 +20,18 @@ import grpc
 from cuzk.errors import BusyError, CuzkError, InputError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.book import Book, Entry
+from cuzk.server.card_readings import CardReading
 from cuzk.server.feeder import Feeder
 from cuzk.server.intake import as_prove_request
 from cuzk.server.log import Log
-from cuzk.server.messages import code_of, late_message, result_message, status_message, text_of
+from cuzk.server.messages import (
+    code_of,
+    late_message,
+    loaded_srs,
+    result_message,
+    status_message,
+    text_of,
+)
 from cuzk.server.outcome import HandedBack
 from cuzk.server.payload import Payload
 from cuzk.server.readers import Readers
@@ -47,6 +55,7 @@ class Service:
 
     is_durable  whether a job survives the end of the process, once that is sure
     metrics     the text for GetMetrics
+    cards       what the driver said last, by the names of devices; for GetStatus
     """
 
     def __init__(
@@ -59,9 +68,11 @@ class Service:
         store: Store,
         is_durable: Callable[[Entry], Awaitable[bool]],
         metrics: Callable[[], str],
+        cards: Callable[[], Mapping[str, CardReading]],
     ) -> None:
         self._book, self._feeder, self._readers, self._prover = book, feeder, readers, prover
-        self._store, self._is_durable, self._metrics = store, is_durable, metrics
+        self._store, self._is_durable = store, is_durable
+        self._metrics, self._cards = metrics, cards
         self._receiving = asyncio.Semaphore(_RECEIVING)
         self.is_open = True
 
@@ -158,7 +169,7 @@ class Service:
     # ---- the daemon ----
 
     async def status(self, request: pb.GetStatusRequest, context: Any) -> pb.GetStatusResponse:
-        return status_message(self._prover.status(), self._book)
+        return status_message(self._prover.status(), self._book, self._cards())
 
     async def metrics(self, request: pb.GetMetricsRequest, context: Any) -> pb.GetMetricsResponse:
         return pb.GetMetricsResponse(prometheus_text=self._metrics())
@@ -217,8 +228,7 @@ def _serialized(message: Any) -> bytes:
 
 def _bytes_of(prover: Prover, circuit: str) -> int:
     """What the parameters of a circuit take now."""
-    loaded = status_message(prover.status(), Book()).loaded_srs
-    return sum(one.size_bytes for one in loaded if one.circuit_id == circuit)
+    return sum(one.size_bytes for one in loaded_srs(prover.status()) if one.circuit_id == circuit)
 
 
 async def _abort(context: Any, error: CuzkError) -> NoReturn:

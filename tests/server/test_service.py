@@ -10,8 +10,11 @@ import grpc
 import pytest
 
 from cuzk.server import proving_pb2 as pb
+from cuzk.server.book import Book
+from cuzk.server.card_readings import CardReading
 from cuzk.server.daemon import Daemon
-from tests.server.fakes import FakeProver, proof_of
+from cuzk.server.messages import status_message
+from tests.server.fakes import MIB, FakeProver, proof_of
 from tests.server.hall import SOON_S, Caller, porep, refused, running
 
 COMPLETED, CANCELLED = pb.AwaitProofResponse.COMPLETED, pb.AwaitProofResponse.CANCELLED
@@ -124,3 +127,15 @@ def test_parameters_are_loaded_and_given_back_on_request(tmp_path: Path) -> None
         assert code is grpc.StatusCode.INVALID_ARGUMENT and "unknown circuit ID: x" in text
 
     played(tmp_path, scenario)
+
+
+def test_a_card_is_shown_as_its_driver_names_it() -> None:
+    prover = FakeProver(("cuda:0", "cuda:1"))
+    reading = CardReading(
+        name="NVIDIA H200", memory_total_bytes=100, memory_used_bytes=30, utilisation_percent=None,
+        temperature_c=None, power_w=None, power_limit_w=None,
+    )  # fmt: skip
+    status = status_message(prover.status(), Book(), {"cuda:0": reading})
+    prover.close()
+    shown = [(gpu.ordinal, gpu.name, gpu.vram_total_bytes, gpu.vram_free_bytes) for gpu in status.gpus]
+    assert shown == [(0, "NVIDIA H200", 100, 70), (1, "cuda:1", 16 * MIB, 16 * MIB)]
