@@ -17,6 +17,7 @@ _PARTITIONS = {
 _TROUBLES = {
     What.WRONG_PROOF: "a partition's proof did not verify, it is proven again",
     What.GOES_ELSEWHERE: "a partition goes to another device",
+    What.SHORT_OF_MEMORY: "a device ran out of memory, the partition is tried again",
     What.CANNOT_OPEN: "parameters cannot be opened",
     What.STALLED: "a partition is on a device for too long",
     What.SET_ASIDE: "a device is set aside",

@@ -27,7 +27,11 @@ CAUSES: tuple[tuple[type[Exception], str], ...] = (
 )
 INTERNAL = "internal"
 #: Of a partition, and why: each is one attempt more than if all had gone well.
-RETRIES = {What.WRONG_PROOF: "wrong proof", What.GOES_ELSEWHERE: "another device"}
+RETRIES = {
+    What.WRONG_PROOF: "wrong proof",
+    What.GOES_ELSEWHERE: "another device",
+    What.SHORT_OF_MEMORY: "short of memory",
+}
 _INCIDENTS = frozenset(
     {
         *RETRIES,

@@ -83,7 +83,7 @@ def test_retries_are_counted_by_why_and_only_what_matters_is_told() -> None:
     for what in What:
         history.hear(EngineEvent(what=what, at_s=0.0))
     told = history.look()
-    assert told.retries == {"wrong proof": 1, "another device": 1}
+    assert told.retries == {"wrong proof": 1, "another device": 1, "short of memory": 1}
     assert {event.what for _, event in told.incidents} >= {What.SET_ASIDE, What.STALLED, What.WRONG_PROOF}
     assert not {event.what for _, event in told.incidents} & {What.SUBMITTED, What.PROVED, What.PREPARING}
     assert {at for at, _ in told.incidents} == {7}
