@@ -41,6 +41,7 @@ class Beside:
         )
         self._observation.begin(daemon.prover, surroundings, cards=self._cards)
         daemon.book.on_ended.append(self._ended)
+        daemon.book.on_rejected.append(self._observation.history.refuse)
         if daemon.settings.status_listen is not None:
             await self._listen(daemon)
 

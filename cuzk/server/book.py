@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from cuzk.engine.jobs import Job, Priority, Status
-from cuzk.errors import EngineError
+from cuzk.errors import CuzkError, EngineError, InputError
 from cuzk.server.kinds import KINDS, Kind
 from cuzk.server.outcome import NO_TIME, HandedBack, Outcome
 from cuzk.server.payload import Payload
@@ -69,6 +69,7 @@ class Book:
     kept, kept_s  how many results are kept, and for how many seconds
     on_accepted, on_ended, on_urgent  hear of a job that is new, that has ended (its payload is there for the
                                       last time), that is wanted sooner
+    on_rejected                       hears what was wrong with a request that became no job
     completed, failed, cancelled      how many jobs ended so, ever, by kind
     rejected                          requests whose input was at fault, ever
     """
@@ -88,10 +89,18 @@ class Book:
         self.on_accepted: list[Callable[[Entry], None]] = []
         self.on_ended: list[Callable[[Entry], None]] = []
         self.on_urgent: list[Callable[[Entry], None]] = []
+        self.on_rejected: list[Callable[[InputError], None]] = []
         self.completed: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.cancelled: Counter[str] = Counter()
         self.rejected = 0
+
+    def reject(self, error: CuzkError) -> None:
+        """A request that becomes no job. It counts if its input was at fault."""
+        if isinstance(error, InputError):
+            self.rejected += 1
+            for listener in self.on_rejected:
+                listener(error)
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -13,6 +13,7 @@ from cuzk.engine.jobs import Status, Timings
 
 RESULTS_KEPT = 50
 FAILURES_KEPT = 50
+REFUSED_KEPT = 20
 INCIDENTS_KEPT = 100
 HOUR_MS = 3_600_000
 
@@ -78,6 +79,7 @@ class Told:
     causes     of failures, ever
     retries    of partitions, by why
     last_hour  jobs completed within it
+    refused    requests that never became jobs, as their input was at fault
     """
 
     ended: Mapping[tuple[str, Status], int]
@@ -87,6 +89,7 @@ class Told:
     last_hour: int
     results: tuple[tuple[int, Ended], ...]
     failures: tuple[tuple[int, Ended], ...]
+    refused: tuple[tuple[int, errors.CuzkError], ...]
     incidents: tuple[tuple[int, EngineEvent], ...]
 
     def count(self, *statuses: Status) -> int:
@@ -110,6 +113,7 @@ class History:
         self._completed_ms: deque[int] = deque()
         self._results: deque[tuple[int, Ended]] = deque(maxlen=RESULTS_KEPT)
         self._failures: deque[tuple[int, Ended]] = deque(maxlen=FAILURES_KEPT)
+        self._refused: deque[tuple[int, errors.CuzkError]] = deque(maxlen=REFUSED_KEPT)
         self._incidents: deque[tuple[int, EngineEvent]] = deque(maxlen=INCIDENTS_KEPT)
 
     def hear(self, event: EngineEvent) -> None:
@@ -133,6 +137,11 @@ class History:
                 self._causes[ended.cause] += 1
                 self._failures.append((now, ended))
 
+    def refuse(self, error: errors.CuzkError) -> None:
+        """A request whose input was at fault. Counted by whoever refused it."""
+        with self._lock:
+            self._refused.append((self._now_ms(), error))
+
     def _forget(self, now_ms: int) -> None:
         while self._completed_ms and self._completed_ms[0] <= now_ms - HOUR_MS:
             self._completed_ms.popleft()
@@ -148,5 +157,6 @@ class History:
                 last_hour=len(self._completed_ms),
                 results=tuple(self._results),
                 failures=tuple(self._failures),
+                refused=tuple(self._refused),
                 incidents=tuple(self._incidents),
             )

@@ -55,6 +55,7 @@ def live_status(sight: Sight, took_of: Callable[[str], Took]) -> dict[str, Any]:
         "retries": dict(told.retries),
         "results": [_result(at, ended) for at, ended in reversed(told.results)],
         "failures": [_failure(at, ended) for at, ended in reversed(told.failures)],
+        "refused": [{"at_ms": at, **_reason(error)} for at, error in reversed(told.refused)],
         "incidents": [_incident(at, event) for at, event in reversed(told.incidents)],
     }
 
@@ -165,19 +166,21 @@ def _result(at_ms: int, ended: Ended) -> dict[str, Any]:
 
 
 def _failure(at_ms: int, ended: Ended) -> dict[str, Any]:
-    error = ended.error
-    assert error is not None, ended.job_id
-    told = error if isinstance(error, errors.CuzkError) else None
+    assert ended.error is not None, ended.job_id
     return {
         "job_id": ended.job_id,
         "kind": ended.kind,
         "status": ended.status.value,
         "at_ms": at_ms,
         "cause": ended.cause,
-        "what": f"{type(error).__name__}: {error}" if told is None else told.what,
-        "where": None if told is None else told.where,
-        "next": None if told is None else told.next,
+        **_reason(ended.error),
     }
+
+
+def _reason(error: Exception) -> dict[str, str | None]:
+    if isinstance(error, errors.CuzkError):
+        return {"what": error.what, "where": error.where, "next": error.next}
+    return {"what": f"{type(error).__name__}: {error}", "where": None, "next": None}
 
 
 def _incident(at_ms: int, event: EngineEvent) -> dict[str, Any]:

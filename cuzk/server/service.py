@@ -122,7 +122,7 @@ class Service:
         try:
             request = await self._readers.read(payload, check=True)
         except CuzkError as error:
-            self._book.rejected += isinstance(error, InputError)
+            self._book.reject(error)
             self._store.discard(payload)
             _LOG.warn(f"{name} refused", error=error)
             await _abort(context, error)

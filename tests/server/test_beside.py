@@ -92,6 +92,8 @@ def test_results_and_failures_show_with_the_daemons_own_times_and_causes(tmp_pat
         )  # fmt: skip
         assert (shown["total_ms"], shown["queue_ms"]) == (result.total_ms, result.queue_wait_ms)
         assert document["rejected"] == 1 and document["totals"]["COMPLETED"] == 1
+        [refusal] = document["refused"]
+        assert (refusal["what"], refusal["where"]) == ("it is bad", "partition 3, challenge 7")
         [pipeline] = (await status(session, "/status"))["pipelines"]
         assert pipeline["partitions_done"] == 3
         assert all(part["synth_ms"] >= 20 for part in pipeline["partitions"])

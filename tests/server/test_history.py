@@ -14,7 +14,7 @@ from cuzk.errors import (
     ProofError,
     ResourceError,
 )
-from cuzk.server.history import FAILURES_KEPT, HOUR_MS, RESULTS_KEPT, Ended, History
+from cuzk.server.history import FAILURES_KEPT, HOUR_MS, REFUSED_KEPT, RESULTS_KEPT, Ended, History
 from tests.server.sights import took
 
 
@@ -76,6 +76,16 @@ def test_the_last_hour_is_an_hour() -> None:
     assert history.look().last_hour == 1
     now[0] = 2 * HOUR_MS
     assert history.look().last_hour == 0 and history.look().count(Status.COMPLETED) == 2
+
+
+def test_requests_that_became_no_jobs_are_told_and_count_as_no_failures() -> None:
+    history = History(lambda: 5)
+    for k in range(2 * REFUSED_KEPT):
+        history.refuse(InputError(f"bad {k}"))
+    told = history.look()
+    assert len(told.refused) == REFUSED_KEPT and told.refused[-1][0] == 5
+    assert told.refused[-1][1].what == f"bad {2 * REFUSED_KEPT - 1}"
+    assert told.failures == () and told.causes == {} and told.ended == {}
 
 
 def test_retries_are_counted_by_why_and_only_what_matters_is_told() -> None:

@@ -164,6 +164,25 @@ def test_failures_and_sick_devices_cannot_be_overlooked(browser: Browser) -> Non
     seen(browser, scenario, stall_after_s=0.3)
 
 
+def test_requests_that_were_refused_are_told_with_their_reasons(browser: Browser) -> None:
+    async def scenario(tab: Tab, playing: Playing, server: StatusServer) -> None:
+        await tab.until(LIVE)
+        error = InputError("replica_id is not that of miner 1000", where="porep-1000-9", next="seal it again")
+        playing.observation.history.refuse(error)
+        await tab.until(shows("1 request refused in the last 15 minutes", "#attention"))
+        failures = await tab.text("#failures")
+        told = (
+            "refused",
+            "replica_id is not that of miner 1000",
+            "porep-1000-9",
+            "What to do: seal it again",
+        )
+        assert [words for words in told if words not in failures] == []
+        assert "⚠" not in await tab.ask("document.title")  # nothing is wrong here
+
+    seen(browser, scenario)
+
+
 def test_a_wrong_proof_is_told_though_the_job_went_well(browser: Browser) -> None:
     async def scenario(tab: Tab, playing: Playing, server: StatusServer) -> None:
         await tab.until(LIVE)

@@ -69,7 +69,7 @@ class Panels {
   }
 
   * troubles() {
-    const { not_ready, closing, devices, queue, failures, incidents, now_ms } = this.state;
+    const { not_ready, closing, devices, queue, failures, refused, incidents, now_ms } = this.state;
     for (const device of devices) {
       const wrong = incidents.filter((one) => one.what === "wrong proof" && one.device === device.name && now_ms - one.at_ms < RECENTLY_MS);
       if (wrong.length) yield ["warn", "!", `${device.name} made ${many(wrong.length, "wrong proof")} in the last 15 minutes; none was handed out.`];
@@ -83,6 +83,8 @@ class Panels {
     const late = failures.filter((failure) => now_ms - failure.at_ms < RECENTLY_MS);
     const look = late.every((failure) => THEIR_CAUSES.has(failure.cause)) ? ["warn", "!"] : ["bad", "✕"];
     if (late.length) yield [...look, `${many(late.length, "job")} failed in the last 15 minutes, the last one: ${late[0].what}`];
+    const lately = refused.filter((one) => now_ms - one.at_ms < RECENTLY_MS);
+    if (lately.length) yield ["warn", "!", `${many(lately.length, "request")} refused in the last 15 minutes, the last one: ${lately[0].what}`];
     if (closing) yield ["info", "…", "The daemon takes no more work, and ends when what it has is done."];
     else if (not_ready) yield ["warn", "!", `No proof can start now: ${not_ready}`];
     if (queue.waits_for_memory) yield ["warn", "!", `Partition ${queue.waits_for_memory[1]} of ${queue.waits_for_memory[0]} waits for memory.`];
@@ -249,10 +251,12 @@ class Panels {
   }
 
   failures() {
-    const { failures, failures_by_cause } = this.state;
-    attribute($("#failures"), "class", failures.length ? "panel" : "panel none");
-    say($("#causes"), Object.entries(failures_by_cause).map(([cause, count]) => `${cause} ${count}`).join(" · "));
-    follow($("#failures ol"), failures, (failure) => `${failure.at_ms} ${failure.job_id}`,
+    const { failures, refused, failures_by_cause, rejected } = this.state;
+    const all = [...failures, ...refused.map((one) => ({ ...one, cause: "refused", job_id: "" }))].sort((a, b) => b.at_ms - a.at_ms);
+    const counts = Object.entries(rejected ? { ...failures_by_cause, refused: rejected } : failures_by_cause);
+    attribute($("#failures"), "class", all.length ? "panel" : "panel none");
+    say($("#causes"), counts.map(([cause, count]) => `${cause} ${count}`).join(" · "));
+    follow($("#failures ol"), all, (failure) => `${failure.at_ms} ${failure.job_id} ${failure.where}`,
       (failure) => {
         const made = element("li", "",
           element("p", "line", this.time(failure.at_ms), element("span", "cause", `✕ ${failure.cause}`), element("span", "id", failure.job_id)),
