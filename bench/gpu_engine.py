@@ -69,7 +69,7 @@ def measured(source: Any, devices: list[str], lock: Any, options: argparse.Names
         on_event=hear,
     )
     assert len(result.completed) == result.count, [job.error for job in result.jobs if job.error]
-    return {"devices": len(devices), "lock": lock, "partitions": result.partitions, **result.facts()}
+    return {"cards": len(devices), "lock": lock, "partitions": result.partitions, **result.facts()}
 
 
 def hear(event: Event) -> None:
@@ -80,14 +80,16 @@ def hear(event: Event) -> None:
 def host_ms(run: Fact) -> float:
     """Of a partition, what its worker does before and after the device: mean."""
     stages = run["stages_ms"]
-    waits = stages["waiting for its lock"]["mean"] + stages["on the device"]["mean"]
-    return float(stages["both, and the host's part"]["mean"] - waits)
+    on_device = stages["waiting for its lock"]["total"] + stages["on the device"]["total"]
+    return float(stages["both, and the host's part"]["total"] - on_device) / (
+        run["count"] * run["partitions"]
+    )
 
 
 def engine_table(facts: Fact) -> str:
     rows = [
         [
-            f"{run['devices']}, {run['lock']}",
+            f"{run['cards']}, {run['lock']}",
             f"{run['count']}, {run['concurrency']} at once",
             f"{run['proof_s']:.2f} s",
             f"{run['kernels_s']:.2f} s",
@@ -124,9 +126,9 @@ def verdicts(runs: list[Fact]) -> list[str]:
     ]
     for run in both:
         ratio = narrow["proof_s"] / run["proof_s"]
-        wanted = TWICE * run["devices"] / 2
+        wanted = TWICE * run["cards"] / 2
         found.append(
-            (f"{run['devices']} cards prove {ratio:.2f} times as fast, wanted {wanted:.2f}", ratio >= wanted)
+            (f"{run['cards']} cards prove {ratio:.2f} times as fast, wanted {wanted:.2f}", ratio >= wanted)
         )
     return [f"{'reached' if is_reached else 'MISSED'}: {text}" for text, is_reached in found]
 

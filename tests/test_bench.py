@@ -127,23 +127,24 @@ def test_the_gpus_tables_are_those_of_the_results_in_the_repository() -> None:
         assert f"<!-- measured:{name}:begin -->\n{content}\n<!-- measured:{name}:end -->" in performance
 
 
-def engine_run(devices: int, lock: str, proof_s: float) -> dict[str, Any]:
+def engine_run(cards: int, lock: str, proof_s: float) -> dict[str, Any]:
     """What a run tells: partitions of 800 ms, beside which the host takes 20 ms."""
     means = {"waiting for its lock": 700.0, "on the device": 800.0, "both, and the host's part": 1520.0}
+    partitions = 10 * 5 * cards
     return {
-        "devices": devices,
+        "cards": cards,
         "lock": lock,
-        "count": 5 * devices,
-        "concurrency": 3 * devices,
+        "count": 5 * cards,
+        "concurrency": 3 * cards,
         "partitions": 10,
         "proof_s": proof_s,
-        "kernels_s": 8.0 / devices,
+        "kernels_s": 8.0 / cards,
         "wall_ms": {"median": 24_000.0},
-        "stages_ms": {name: {"mean": mean} for name, mean in means.items()},
+        "stages_ms": {name: {"total": mean * partitions} for name, mean in means.items()},
         "kernels": {
-            f"cuda:{k}": {"efficiency_percent": 99.5 - k, "partition_ms": 800.0} for k in range(devices)
+            f"cuda:{k}": {"efficiency_percent": 99.5 - k, "partition_ms": 800.0} for k in range(cards)
         },
-        "peak_bytes": {"host memory": 1 << 30, **{f"cuda:{k}": 70 << 30 for k in range(devices)}},
+        "peak_bytes": {"host memory": 1 << 30, **{f"cuda:{k}": 70 << 30 for k in range(cards)}},
     }
 
 
