@@ -19,7 +19,8 @@ Read in this order:
 
 and for a GPU, importable where numba-cuda is:
 
-    cuda_compile, cuda_jit               from Python to code for a card; the decorator, and where code is kept
+    cuda_compile, cuda_toolchain,
+    cuda_jit                             from Python to code for a card; the decorator, and where code is kept
     gpu_types, gpu_ops                   models of the field types there; operations beside the field
     ntt_schedule, eight_values,
     ntt_gpu_kernels, ntt_gpu             transforms: their passes, steps, kernels and launches

@@ -1,51 +1,37 @@
-"""From a Python function to code for a card: numba-cuda makes PTX, nvJitLink the cubin. No GPU is needed.
+"""From a Python function to code for a card: what it takes and gives; `cuda_toolchain` does it.
 
-nvJitLink holds the same assembler as ptxas, comes with numba-cuda, and reports registers and spills: so tests
-check on any machine the very code that a card will run. The driver never sees PTX: a cubin runs on every
-driver of the same major version of CUDA, however old, while PTX needs one as new as the compiler.
-
-This is the one place that imports numba-cuda; kernels say `from cuzk.kernels.cuda_compile import cuda`.
+Kernels say `from cuzk.kernels.cuda_compile import cuda`, which is `numba.cuda` from the first compilation on.
+Until then something stands in its place: to import numba-cuda takes 0.2 s, and a process that finds its
+kernels in the cache needs nothing of it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 from numba.core import types
 
 from cuzk.errors import DeviceError
 
 if find_spec("numba_cuda") is None:  # `numba.cuda` alone may be Numba's own, which nobody maintains
     raise DeviceError("numba-cuda is not installed", where="CUDA", next="pip install 'cuzk[cuda]'")
-if not hasattr(np, "row_stack"):  # NumPy 2.5 took it away, numba-cuda 0.30 still names it when it is imported
-    np.row_stack = np.vstack  # type: ignore[attr-defined]
-
-from cuda.bindings import nvjitlink
-from numba import cuda
-from numba.cuda import dispatcher as _dispatcher
-from numba.cuda.core.compiler_lock import global_compiler_lock
 
 __all__ = ["Compiled", "compile_kernel", "compiler_version", "cuda", "pointer", "toolchain"]
 
 #: Packages that decide what code comes out.
 _PACKAGES = ("numba", "llvmlite", "numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink")
-_ENTRY = re.compile(r"(\.visible \.entry )[\w$]+")
-_REGISTERS = re.compile(r"Used (\d+) registers")
-_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
-_STACK = re.compile(r"(\d+) bytes stack frame")
-_SHARED = re.compile(
-    r"\.shared \.align \d+ \.b8 \w+\[(\d+)\]"
-)  # nvJitLink adds what the system takes, or not
 
+
+class _NumbaCuda:
+    """Stands for `numba.cuda` in the modules of kernels."""
+
+
+cuda: Any = _NumbaCuda()
 pointer = types.CPointer  # the type of a kernel's parameter that takes a DeviceArray
 
 
@@ -68,6 +54,8 @@ class Compiled:
 
 def compiler_version() -> tuple[int, int]:
     """The CUDA version of the assembler, which a driver must match in its first number."""
+    from cuda.bindings import nvjitlink
+
     major, minor = nvjitlink.version()
     return int(major), int(minor)
 
@@ -97,72 +85,9 @@ def compile_kernel(
     launch_bounds  threads a block at most, and optionally blocks that a multiprocessor must hold at once
     max_registers  of a thread, at the price of spills
     """
-    with _compiling_for(capability):
-        ptx, _ = cuda.compile(
-            function,
-            types.void(*argument_types),
-            device=False,
-            abi="numba",
-            cc=capability,
-            launch_bounds=launch_bounds,
-        )
-    ptx, entries = _ENTRY.subn(rf"\g<1>{function.__name__}", ptx)
-    assert entries == 1, f"{function.__name__} compiled to {entries} entries"
-    cubin, log = assemble(ptx, capability, max_registers)
-    return Compiled(
-        ptx=ptx,
-        cubin=cubin,
-        registers=max(int(count) for count in _REGISTERS.findall(log)),
-        spill_bytes=sum(int(stores) + int(loads) for stores, loads in _SPILLS.findall(log)),
-        stack_bytes=max(int(count) for count in _STACK.findall(log)),
-        shared_bytes=sum(int(count) for count in _SHARED.findall(ptx)),
+    from cuzk.kernels import cuda_toolchain
+
+    cuda_toolchain.name_in(function.__globals__)
+    return cuda_toolchain.compile_kernel(
+        function, argument_types, capability, launch_bounds=launch_bounds, max_registers=max_registers
     )
-
-
-@contextmanager
-def _compiling_for(capability: tuple[int, int]) -> Iterator[None]:
-    """Numba-cuda compiles the functions that a kernel calls for the current card: let it be the one we mean.
-
-    Such a function is kept in its first form for all capabilities: right as long as it does not ask for one.
-    """
-    with global_compiler_lock:
-        ask_driver = _dispatcher.get_current_device
-        _dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
-        try:
-            yield
-        finally:
-            _dispatcher.get_current_device = ask_driver
-
-
-def assemble(ptx: str, capability: tuple[int, int], max_registers: int | None = None) -> tuple[bytes, str]:
-    """The cubin of some PTX, and the assembler's report. Raises DeviceError when it refuses."""
-    major, minor = capability
-    options = [f"-arch=sm_{major}{minor}", "-O3", "-verbose"]
-    if max_registers is not None:
-        options.append(f"-maxrregcount={max_registers}")
-    code = ptx.encode()
-    linker = None
-    try:
-        linker = nvjitlink.create(len(options), options)
-        nvjitlink.add_data(linker, nvjitlink.InputType.PTX, code, len(code), "cuzk")
-        nvjitlink.complete(linker)
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(linker))
-        nvjitlink.get_linked_cubin(linker, cubin)
-        return bytes(cubin), _log(linker, nvjitlink.get_info_log_size, nvjitlink.get_info_log)
-    except nvjitlink.nvJitLinkError as error:
-        said = _log(linker, nvjitlink.get_error_log_size, nvjitlink.get_error_log) if linker else error
-        raise DeviceError(
-            f"the compiler makes no code for compute capability {major}.{minor}: {said}",
-            where="compiler",
-            next="install a newer numba-cuda, or use another device",
-        ) from error
-    finally:
-        if linker:
-            nvjitlink.destroy(linker)
-
-
-def _log(linker: Any, size: Callable[[Any], int], read: Callable[[Any, bytearray], None]) -> str:
-    text = bytearray(size(linker))
-    if text:
-        read(linker, text)
-    return text.rstrip(b"\0").decode(errors="replace").strip()

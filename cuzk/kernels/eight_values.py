@@ -17,7 +17,6 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from cuzk.kernels import gpu_types  # noqa: F401  the data models, before anything is compiled
 from cuzk.kernels.butterfly import transform_of
 from cuzk.kernels.codegen import factor32, radix32
 from cuzk.kernels.field_type import FR_GPU, Element

@@ -22,7 +22,6 @@ from numba.core import types
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice

@@ -16,6 +16,7 @@ from __future__ import annotations
 from functools import cache
 
 from numba.core import types
+from numba.extending import register_jitable
 
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
@@ -155,7 +156,7 @@ def pass_kernel(shape: PassShape) -> CudaKernel:
     return cuda_jit(*arguments, launch_bounds=(shape.threads, blocks))(kernel)
 
 
-@cuda.jit(device=True)
+@register_jitable
 def _power(base, exponent):  # type: ignore[no-untyped-def]
     """base^exponent, in Montgomery form."""
     result = one(FR_GPU)

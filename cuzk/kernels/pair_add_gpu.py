@@ -23,7 +23,6 @@ import numpy as np
 from numba.core import types
 from numba.extending import register_jitable
 
-import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.field import load, one, sqr, store, zero

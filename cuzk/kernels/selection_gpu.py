@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 
-import cuzk.kernels.gpu_types  # noqa: F401
 from cuzk.kernels.cuda_compile import cuda, pointer
 from cuzk.kernels.cuda_jit import cuda_jit
 from cuzk.kernels.field import FR_GPU, load, store, zero

@@ -20,8 +20,9 @@ if find_spec("numba_cuda") is None:
 
 from cuzk.errors import DeviceError
 from cuzk.kernels import cuda_jit as cuda_jit_module
+from cuzk.kernels import cuda_toolchain
 from cuzk.kernels import jit as jit_module
-from cuzk.kernels.cuda_compile import assemble, compiler_version, cuda, pointer
+from cuzk.kernels.cuda_compile import compiler_version, cuda, pointer
 from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.jit import CacheWarning
 
@@ -119,9 +120,9 @@ def test_spills_stack_and_shared_memory_are_reported() -> None:
 def test_a_capability_that_the_compiler_does_not_know_is_refused() -> None:
     ptx = squares.compile((9, 0)).ptx
     with pytest.raises(DeviceError, match=r"makes no code for compute capability 99\.0"):
-        assemble(ptx, (99, 0))
+        cuda_toolchain.assemble(ptx, (99, 0))
     with pytest.raises(DeviceError, match="makes no code"):
-        assemble(ptx.replace("ld.global.u64", "ld.glob.u64"), (9, 0))
+        cuda_toolchain.assemble(ptx.replace("ld.global.u64", "ld.glob.u64"), (9, 0))
 
 
 def test_the_compiler_tells_its_version() -> None:
@@ -216,10 +217,27 @@ def test_numba_cuda_can_be_imported_where_numpy_lacks_row_stack() -> None:
 import numpy
 if hasattr(numpy, "row_stack"):
     del numpy.row_stack
-from cuzk.kernels.cuda_compile import cuda
+from cuzk.kernels.cuda_toolchain import cuda
 print(cuda.grid)
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True, timeout=120)
+
+
+def test_numba_cuda_is_imported_by_the_first_compilation_only() -> None:
+    script = """
+import sys
+import cuzk.groth16.target_gpu, cuzk.warm_up_gpu
+from cuzk.kernels import ntt_gpu_kernels
+ntt_gpu_kernels.ntt_fill_table.cache_file((9, 0))
+assert "numba.cuda" not in sys.modules
+ntt_gpu_kernels.ntt_fill_table.compile((9, 0))
+assert ntt_gpu_kernels.cuda is sys.modules["numba.cuda"]
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_forms_and_functions_in_closures_tell_kernels_apart() -> None:
