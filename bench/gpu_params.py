@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
+from bench.process import as_users_have_it  # noqa: E402
 from cuzk.events import StageDone, ignore  # noqa: E402
 from cuzk.groth16 import generate as generation  # noqa: E402
 from cuzk.groth16 import writer as writing  # noqa: E402
@@ -277,7 +278,7 @@ def command(folder: Path) -> None:
         done = subprocess.run(
             [sys.executable, "cli.py", "params", "generate", "--sector-size", "2KiB", "--insecure-dev",
              "--trapdoors", "2,3,5,7,11", "--out", str(folder), "--device", "cuda:0", "--json"],
-            cwd=ROOT, capture_output=True, text=True, timeout=120,
+            cwd=ROOT, capture_output=True, text=True, timeout=120, env=as_users_have_it(),
         )  # fmt: skip
         seconds = time.perf_counter() - start
         report(

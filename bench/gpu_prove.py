@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 
 import cuzk  # noqa: E402
+from bench.process import as_users_have_it  # noqa: E402
 from cuzk.events import Event, Notice, StageDone  # noqa: E402
 from cuzk.groth16.locate import find_parameters  # noqa: E402
 from cuzk.groth16.parameters import open_parameters  # noqa: E402
@@ -146,7 +147,9 @@ def from_the_shell(folder: Path, device: str, expected: dict[str, str], runs: in
     for run in range(runs):
         proof = folder / f"proof-{run}.bin"
         begin = time.perf_counter()
-        done = subprocess.run([*command, str(proof)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*command, str(proof)], capture_output=True, text=True, check=False, env=as_users_have_it()
+        )
         times.append(time.perf_counter() - begin)
         same = proof.is_file() and proof.read_bytes().hex() == expected[FILES[0]]
         say(

@@ -31,9 +31,17 @@ class Finished:
     inside: Inside
 
 
+def as_users_have_it() -> dict[str, str]:
+    """This process's environment, in which Python may keep the bytecode of modules, as it does by default.
+
+    Without it every start compiles cuzk's own sources again, 0.2 s; what pip installs has been compiled.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def run_task(task: str, arguments: Mapping[str, Any], cache: Path | None = None) -> Finished:
     """The task in a process of its own. cache: the folder for compiled code, instead of the user's."""
-    environment = {**os.environ, **({"XDG_CACHE_HOME": str(cache)} if cache else {})}
+    environment = {**as_users_have_it(), **({"XDG_CACHE_HOME": str(cache)} if cache else {})}
     command = [sys.executable, "-m", "bench.process", task, json.dumps(arguments)]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=None)
     assert process.stdout is not None

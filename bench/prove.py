@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench import peers
 from bench.params import options as device_options
-from bench.process import KEPT, SECTOR_BYTES, run_task, vectors
+from bench.process import KEPT, SECTOR_BYTES, as_users_have_it, run_task, vectors
 from bench.runner import ROOT, Case, main
 
 EMPTY_CACHE = KEPT / "empty-cache"
@@ -50,7 +50,9 @@ def help_case() -> Case:
         device="",
         n=1,
         prepare=lambda: None,
-        run=lambda _: subprocess.run(command, capture_output=True, text=True, check=True).stdout,
+        run=lambda _: (
+            subprocess.run(command, capture_output=True, text=True, check=True, env=as_users_have_it()).stdout
+        ),
         check=lambda shown: "prove" in shown,
         items=1,
         unit="starts",

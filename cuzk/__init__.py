@@ -6,10 +6,9 @@ docs/architecture.md draws the floors of the house.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
-from cuzk.garbage import without_garbage_collection
+from cuzk.garbage import load
 
 if TYPE_CHECKING:
     from cuzk.api import ProveResult, VerifyResult, prove, synthesize, verify
@@ -61,6 +60,4 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, attribute = _HOMES[name].partition(":")
-    with without_garbage_collection():  # of classes and tables there is none: a tenth of the time
-        home = importlib.import_module(module)
-    return getattr(home, attribute or name)
+    return getattr(load(module), attribute or name)

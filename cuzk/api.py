@@ -9,13 +9,14 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from cuzk.errors import InputError, ProofError, ResourceError, UsageError
 from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, one_at_a_time, stage
-from cuzk.garbage import without_garbage_collection
+from cuzk.garbage import load
 from cuzk.groth16.files import replace_atomically
 from cuzk.groth16.locate import find_parameters, find_verifying_key
 from cuzk.groth16.parameters import open_parameters
@@ -103,45 +104,54 @@ def prove(
     clock = _Clock(on_event)
     on_event = one_at_a_time(clock.hear)  # points are loaded by a thread of their own
     on_the_cpu = vram_limit is None and _is_the_cpu(device)
-    if not on_the_cpu:  # what cannot be had is told at once
-        from cuzk.kernels.device.choose import choose, require_gpu_for_limit
+    with nullcontext() if on_the_cpu else _opened_ahead(device):
+        if not on_the_cpu:  # what cannot be had is told at once
+            load("cuzk.kernels.device.choose")
+            from cuzk.kernels.device.choose import choose, require_gpu_for_limit
 
-        require_gpu_for_limit(choose(device, threads), vram_limit)
-    with stage(on_event, "read"):
-        given = read_input(source, beside)
-        given.check_statement()
-    chosen = chosen_partitions(given, partitions)
-    if insecure_rs is not None:
-        require_randomizers(insecure_rs, on_event)
-    with stage(on_event, "parameters"):
-        found = find_parameters(given.shape, explicit=params)
-        parameters = open_parameters(found.path)
-    warn_of_development(found, on_event)
-    memory = ProofMemory.made_ready(parameters.counts.h + 1) if on_the_cpu else None
-    with without_garbage_collection():
-        from cuzk.proving import prove_partitions  # loads the compiler, while memory is made ready
+            require_gpu_for_limit(choose(device, threads), vram_limit)
+        with stage(on_event, "read"):
+            given = read_input(source, beside)
+            given.check_statement()
+        chosen = chosen_partitions(given, partitions)
+        if insecure_rs is not None:
+            require_randomizers(insecure_rs, on_event)
+        with stage(on_event, "parameters"):
+            found = find_parameters(given.shape, explicit=params)
+            parameters = open_parameters(found.path)
+        warn_of_development(found, on_event)
+        memory = ProofMemory.made_ready(parameters.counts.h + 1) if on_the_cpu else None
+        load("cuzk.proving")  # the compiler, while memory is made ready
+        from cuzk.proving import prove_partitions
 
-    proofs = prove_partitions(
-        given,
-        chosen,
-        parameters,
-        found,
-        device=device,
-        vram_limit=vram_limit,
-        threads=threads,
-        insecure_rs=insecure_rs,
-        check=check,
-        memory=memory,
-        on_event=on_event,
-    )
-    return ProveResult(
-        status="COMPLETED",
-        job_id=_job_id(given, chosen),
-        proof=join_proofs(proofs),
-        partitions=chosen,
-        timings=clock.timings(),
-        wall_ms=clock.elapsed_ms(),
-    )
+        proofs = prove_partitions(
+            given,
+            chosen,
+            parameters,
+            found,
+            device=device,
+            vram_limit=vram_limit,
+            threads=threads,
+            insecure_rs=insecure_rs,
+            check=check,
+            memory=memory,
+            on_event=on_event,
+        )
+        return ProveResult(
+            status="COMPLETED",
+            job_id=_job_id(given, chosen),
+            proof=join_proofs(proofs),
+            partitions=chosen,
+            timings=clock.timings(),
+            wall_ms=clock.elapsed_ms(),
+        )
+
+
+def _opened_ahead(device: str) -> AbstractContextManager[object]:
+    """The card of that name, being opened while the compiler loads."""
+    from cuzk.kernels.device.cuda_ahead import OpenedAhead
+
+    return OpenedAhead(device)
 
 
 def _is_the_cpu(device: str) -> bool:

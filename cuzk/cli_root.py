@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import signal
 import traceback
 import warnings
@@ -22,6 +24,10 @@ _ENDED_BY_SIGNAL = 128  # plus the signal's number: what a shell reports for it
 
 class Cli(click.Group):
     """Turns what goes wrong into what, where and what to do next, and into the exit code of its class."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        atexit.register(gc.freeze)  # the interpreter's end looks for no garbage in what is left: 0.1 s
+        return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         with warnings.catch_warnings(), _signals_as_exceptions():

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 
 @contextmanager
@@ -17,3 +20,15 @@ def without_garbage_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def load(name: str) -> ModuleType:
+    """The module of that name. Its classes and tables, and theirs, are never looked at again: they stay.
+
+    A compiler's take a tenth of a second at each look, of which there would be several, and one at the end.
+    """
+    if name not in sys.modules:
+        with without_garbage_collection():
+            importlib.import_module(name)
+            gc.freeze()
+    return sys.modules[name]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import DeviceError
 from cuzk.events import Notice, OnEvent, stage
+from cuzk.garbage import load
 from cuzk.groth16.checked import Checked, CheckedFiles
 from cuzk.groth16.locate import Found
 from cuzk.groth16.manifest import entry_of
@@ -71,7 +72,8 @@ def kept_target(
     if choice.card is None:
         yield CpuTarget(choice.host, parameters, memory)
         return
-    from cuzk.groth16.target_gpu import resident  # needs numba-cuda
+    load("cuzk.groth16.target_gpu")  # needs numba-cuda
+    from cuzk.groth16.target_gpu import resident
 
     with resident(choice.host, choice.card, parameters, memory_limit=vram_limit) as target:
         yield target

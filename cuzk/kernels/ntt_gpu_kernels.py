@@ -67,13 +67,13 @@ def pass_kernel(shape: PassShape) -> CudaKernel:
     by_digit = after == 1 and not strided
     last_begin = EIGHT if after == 0 else 1 if by_digit and not shape.scaled else 0
 
-    @cuda.jit(device=True)
+    @register_jitable
     def spread(thread, shift):  # type: ignore[no-untyped-def]
         """The thread's first place in the tile: its bits with three zeros inserted at `shift`."""
         low = (1 << shift) - 1
         return (thread & low) | (thread & ~low) << 3
 
-    @cuda.jit(device=True)
+    @register_jitable
     def output_row(reversed_digits):  # type: ignore[no-untyped-def]
         """The row of a thread's first output, from the bits of its row above those of the last step."""
         row = reversed_digits >> (top - radix)
