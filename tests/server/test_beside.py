@@ -104,7 +104,7 @@ def test_results_and_failures_show_with_the_daemons_own_times_and_causes(tmp_pat
 def test_jobs_that_wait_in_front_of_the_engine_are_in_every_count(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller, session: aiohttp.ClientSession) -> None:
         for k in range(30):
-            await caller.call("SubmitProof", porep(f"job {k}", b"%d" % k, sector_number=300))
+            await caller.call("SubmitProof", porep(f"job {k}", b"%d" % k, sector_number=2000))
         document = await status(session)
         queue = document["queue"]
         assert queue["jobs_waiting"] + queue["jobs_running"] == 30 and queue["jobs_waiting"] > 20
@@ -139,7 +139,7 @@ def test_it_is_not_ready_until_parameters_are_loaded_nor_while_it_drains(tmp_pat
         await until(lambda: daemon.is_ready)
         async with session.get("/readyz") as response:
             assert response.status == 200
-        slow = asyncio.ensure_future(caller.prove(porep("slow", sector_number=700)))
+        slow = asyncio.ensure_future(caller.prove(porep("slow", sector_number=2000)))
         await until(lambda: bool(list(daemon.book.under_way)))
         daemon.end()
         await until(lambda: daemon.is_draining)
