@@ -112,7 +112,7 @@ def test_fresh_proofs_differ_and_hold_and_points_are_checked_at_first_use_only(
     sums = ["sum h", "sum l", "sum a", "sum b_g1", "sum b_g2"]
     assert stages == [
         "read", "parameters", "circuit", "check", "points on the curve", "points in the subgroup",
-        "witness", "rows", "transforms", *sums, "verify",
+        "pre-pass", "witness", "rows", "transforms", *sums, "finish", "verify",
     ]  # fmt: skip
 
 
