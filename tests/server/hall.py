@@ -13,6 +13,7 @@ import grpc
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.address import Address
 from cuzk.server.daemon import Daemon, DaemonSettings
+from cuzk.server.readers import Read
 from cuzk.server.service import SERVICE
 from tests.server.fakes import FakeProver, read_fake
 
@@ -59,14 +60,19 @@ def porep(name: str = "", data: bytes = b"c1", **fields: Any) -> pb.SubmitProofR
 
 @asynccontextmanager
 async def running(
-    prover: FakeProver | None = None, *, folder: Path, waits: bool = True, **settings: Any
+    prover: FakeProver | None = None,
+    *,
+    folder: Path,
+    waits: bool = True,
+    read: Read = read_fake,
+    **settings: Any,
 ) -> AsyncIterator[tuple[Daemon, Caller]]:
     """A daemon on a socket in the folder, and a caller; it drains at the end, and must do so.
 
     waits  until it is ready; else only until it takes calls
     """
     settings = {"listen": Address(path=folder / "cuzk.sock"), "readers": 0, "drain_s": SOON_S, **settings}
-    daemon = Daemon(DaemonSettings(**settings), prover or FakeProver(), read_fake)
+    daemon = Daemon(DaemonSettings(**settings), prover or FakeProver(), read)
     task = asyncio.create_task(daemon.run())
     try:
         await until(lambda: daemon.is_ready or task.done() or bool(daemon.bound and not waits))
