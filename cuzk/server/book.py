@@ -39,6 +39,7 @@ class Entry:
     callers     calls that wait
     is_kept     wanted even if no call waits: it was submitted, or comes from before a restart
     is_durable  the journal has it, which sets this
+    is_begun    it was about to be given to the engine, perhaps in vain
     ended       set with the outcome
     """
 
@@ -54,6 +55,7 @@ class Entry:
     callers: int = 0
     is_kept: bool = False
     is_durable: bool = False
+    is_begun: bool = False
     outcome: Outcome | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 

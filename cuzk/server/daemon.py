@@ -2,7 +2,7 @@
 
 start    journal read, addresses bound: calls are taken, jobs wait
 ready    devices are there, and parameters that were asked for, or were open before: health says SERVING
-drain    SIGTERM, SIGINT: health says NOT_SERVING, requests are refused, jobs end or are handed back
+drain    SIGTERM, SIGINT, SIGHUP: health says NOT_SERVING, requests are refused, jobs end or are handed back
 end      exit 0; a second signal ends the process at once
 """
 
@@ -191,7 +191,7 @@ class Daemon:
     def _hear(self, stack: AsyncExitStack) -> None:
         """Signals, and what the engine says of itself."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self.end, number)
             stack.callback(loop.remove_signal_handler, number)
         events = self.prover.events(limit=_EVENTS_KEPT)

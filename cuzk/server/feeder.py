@@ -114,8 +114,10 @@ class Feeder:
         try:
             request = entry.source or await self._readers.read(entry.payload, check=False)
             entry.source = None
-            for listener in self.on_begun:
-                listener(entry)
+            if not entry.is_begun:
+                entry.is_begun = True
+                for listener in self.on_begun:
+                    listener(entry)
             job = await self._loop.run_in_executor(self._threads, self._submit, request, entry)
         except BusyError:
             self._put_back(entry, request)
