@@ -40,7 +40,8 @@ class Feeder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._fed: set[Entry] = set()  # handed over, or about to be
         self._waiting: set[Entry] = set()
-        self._is_busy = self._is_closed = False
+        self._blocked: Entry | None = None  # the engine has no room for it now
+        self._is_closed = False
         self.ahead = jobs_ahead(prover)
         self.on_begun: list[Callable[[Entry], None]] = []
         book.on_accepted.append(self._accepted)
@@ -93,15 +94,18 @@ class Feeder:
     def _ended(self, entry: Entry) -> None:
         self._waiting.discard(entry)
         self._fed.discard(entry)
-        self._is_busy = False
+        self._blocked = None
         outcome = entry.outcome
         if outcome is not None and outcome.status is Status.CANCELLED:
             _LOG.info("job cancelled", job_id=entry.id, why=outcome.error_text)
         self._pump()
 
     def _pump(self) -> None:
-        while self._waiting and not self._is_busy and not self._is_closed:
+        """Begin to hand over what may go now: no job past a more urgent one for which there is no room."""
+        while self._waiting and not self._is_closed:
             entry = min(self._waiting, key=lambda one: one.order)
+            if self._blocked is not None and entry.order >= self._blocked.order:
+                return
             if sum(other.priority >= entry.priority for other in self._fed) >= self.ahead:
                 return
             self._waiting.remove(entry)
@@ -130,6 +134,7 @@ class Feeder:
             job.cancel()
             return
         entry.job = job
+        self._prover.urge(job, entry.priority)  # which may have risen meanwhile
         job.then(lambda result: self._loop.call_soon_threadsafe(self._proved, entry, result))
 
     def _submit(self, request: ProofRequest, entry: Entry) -> Job:
@@ -143,11 +148,11 @@ class Feeder:
         elif entry.outcome is None:
             entry.source = request
             self._waiting.add(entry)
-            self._is_busy = True
+            self._blocked = entry
             self._loop.call_later(_BUSY_S, self._try_again)
 
     def _try_again(self) -> None:
-        self._is_busy = False
+        self._blocked = None
         self._pump()
 
     def _proved(self, entry: Entry, result: JobResult) -> None:

@@ -242,6 +242,24 @@ def test_overload_queues_and_tells_how_many_come_first(tmp_path: Path) -> None:
     played(tmp_path, scenario, prover, journal=tmp_path / "journal")
 
 
+def test_an_urgent_job_that_fits_passes_one_that_does_not(tmp_path: Path) -> None:
+    """The engine's memory for inputs is 8 MiB: of the large ones it takes one at a time."""
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        ended: list[str] = []
+        daemon.book.on_ended.append(lambda entry: ended.append(entry.id))
+        large = [porep(str(k), bytes(5 * MIB), sector_number=700) for k in range(3)]
+        calls = [asyncio.ensure_future(caller.prove(submit)) for submit in large]
+        await begun(daemon, 3)
+        await until(lambda: len(daemon.prover.status().jobs) == 1)
+        urgent = pb.SubmitProofRequest(request_id="now", proof_kind=4, vanilla_proofs=[b"x"])
+        assert (await caller.prove(urgent)).result.status == COMPLETED
+        assert ended.index("now") <= 1
+        await asyncio.gather(*calls)
+
+    played(tmp_path, scenario, FakeProver(host_bytes=64 * MIB))
+
+
 def test_without_room_on_the_disk_requests_stay_in_memory_and_clients_are_told(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller) -> None:
         call = caller.prove(porep("a", bytes(MIB)))
