@@ -53,6 +53,8 @@ class Turn:
         self._is_over, self._is_overtaken, self._begins = is_over, is_overtaken, begins
         self._record, self._clock = record, clock
         self._place: Place | None = None  # while the lock is held
+        self._begun_s = 0.0  # when it was had last
+        self._stays: list[tuple[float, float]] = []  # from when to when it was held before
         self.waited_s = self.held_s = 0.0
 
     def whole(self) -> AbstractContextManager[None]:
@@ -77,6 +79,7 @@ class Turn:
             self._let_in_between(self._place)
 
     def _let_in_between(self, place: Place) -> None:
+        self._stays.append((self._begun_s, self._clock()))
         self._record("LOCK_END")
         self._record("LOCK_WAIT")
         asked, self._place = self._clock(), None
@@ -91,12 +94,21 @@ class Turn:
     def computed(self, kernel_ms: float | None) -> None:
         """How long the device has computed for this proof until now, by its own clock; None: nobody knows.
 
-        Pauses in between are moved to the front: what counts is how long.
+        Pauses between kernels are moved to the front: what counts is how long. What was computed before
+        something urgent came in between is laid there, not over what that computed.
         """
-        if kernel_ms is not None:
-            now_ns = round(self._clock() * 1e9)
-            self._record("KERNEL_START", at_ns=now_ns - round(kernel_ms * 1e6))
-            self._record("KERNEL_END", at_ns=now_ns)
+        now = self._clock()
+        stays, self._stays = [*self._stays, (self._begun_s if self._place else now, now)], []
+        if kernel_ms is None:
+            return
+        left_ns = round(kernel_ms * 1e6)
+        for k, (begin, end) in reversed(list(enumerate(stays))):
+            took_ns = min(left_ns, round((end - begin) * 1e9)) if k else left_ns
+            if took_ns:
+                end_ns = round(end * 1e9)
+                self._record("KERNEL_START", at_ns=end_ns - took_ns)
+                self._record("KERNEL_END", at_ns=end_ns)
+            left_ns -= took_ns
 
     def _give_up(self) -> None:
         """Raises where waiting has become pointless."""
@@ -122,7 +134,7 @@ class Turn:
 
     def _begin(self, place: Place) -> None:
         """The device is the worker's. Raises Overtaken where that came too late."""
-        self._place = place
+        self._place, self._begun_s = place, self._clock()
         self._record("LOCK_START")
         if not self._begins():
             raise Overtaken

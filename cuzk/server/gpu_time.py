@@ -51,16 +51,20 @@ class GpuTimes:
     """
 
     def __init__(self, recent: Recent) -> None:
-        self._recent = recent
+        self._now_ms = recent.now_ms
         self._own: dict[tuple[Kind, int | None], list[tuple[int, int]]] = {}
         shared: dict[Kind, list[tuple[int, int]]] = {kind: [] for kind in Kind}
+        self._calls = [_UnderWay(span) for span in recent.open if span.kind is Kind.CALL]
+        under_way = {_call(one.span): one for one in self._calls}
         for spans in (recent.ended, recent.open):
             for span in spans:
                 end = recent.now_ms if span.end_ms is None else span.end_ms
-                if span.kind in _OF_A_DEVICE:
-                    self._own.setdefault((span.kind, span.device), []).append((span.start_ms, end))
-                else:
+                if span.kind not in _OF_A_DEVICE:
                     shared[span.kind].append((span.start_ms, end))
+                    continue
+                self._own.setdefault((span.kind, span.device), []).append((span.start_ms, end))
+                if span.kind is not Kind.CALL and (one := under_way.get(_call(span))) is not None:
+                    one.hear(span)
         self._ready = merged(shared[Kind.QUEUE] + shared[Kind.TAKEN])
         self._synthesis = merged(shared[Kind.SYNTHESIS])
         self._covers: dict[int, dict[str, Cover]] = {}
@@ -73,7 +77,7 @@ class GpuTimes:
 
         has_clock  whether the device ever told what its kernels took
         """
-        end = min((span.start_ms for span in self._under_way(device)), default=self._recent.now_ms)
+        end = self._known_until(device)
         begin = max(0, end - window_ms)
         if begin == end:
             return None
@@ -100,10 +104,39 @@ class GpuTimes:
                 so_far = cover.pieces
         return self._covers[device]
 
-    def _under_way(self, device: int) -> list[Span]:
-        """Where kernels run of which nothing is known yet: locks held, or calls where nothing locks."""
-        kind = Kind.LOCK if (Kind.LOCK, device) in self._own else Kind.CALL
-        return [span for span in self._recent.open if span.kind is kind and span.device == device]
+    def _known_until(self, device: int) -> int:
+        """The moment from which on kernels may have run that nobody has told of."""
+        locks = (Kind.LOCK, device) in self._own
+        unknown = [one.unknown_from(locks) for one in self._calls if one.span.device == device]
+        return min((start for start in unknown if start is not None), default=self._now_ms)
+
+
+class _UnderWay:
+    """A call that goes on. It tells of its kernels when it leaves the device, and may come there again."""
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self._locked_ms: list[int] = []
+        self._told_ms = 0
+
+    def hear(self, span: Span) -> None:
+        """A lock that was had or kernels that were told of, maybe by an attempt before this one."""
+        if span.start_ms >= self.span.start_ms:
+            if span.kind is Kind.LOCK:
+                self._locked_ms.append(span.start_ms)
+            elif span.end_ms is not None:
+                self._told_ms = max(self._told_ms, span.end_ms)
+
+    def unknown_from(self, locks: bool) -> int | None:
+        """Where it first had a lock of which it has not told, or None; its begin where nothing locks."""
+        if not locks:
+            return self.span.start_ms
+        return min((start for start in self._locked_ms if start >= self._told_ms), default=None)
+
+
+def _call(span: Span) -> tuple[str, int | None, int | None]:
+    """What all spans of an attempt to prove a partition have in common."""
+    return span.job, span.partition, span.worker
 
 
 class KernelClock:

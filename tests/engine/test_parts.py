@@ -295,8 +295,15 @@ def test_a_coarse_lock_lets_nobody_in_between() -> None:
 
 
 def test_an_interrupted_turn_counts_the_time_in_between_as_waiting() -> None:
+    """And what it computed before lies before it: merged with what came in between, nothing is lost."""
     lock, now = DeviceLock(), [0.0]
-    mine = turn_alone(lock, urgency=2, user="mine", clock=lambda: now[0])
+    kernels: list[tuple[str, float]] = []
+
+    def record(name: str, at_ns: int = 0) -> None:
+        if at_ns:
+            kernels.append((name, at_ns / 1e9))
+
+    mine = turn_alone(lock, urgency=2, user="mine", record=record, clock=lambda: now[0])
     done: list[str] = []
 
     def urgent() -> None:
@@ -314,6 +321,10 @@ def test_an_interrupted_turn_counts_the_time_in_between_as_waiting() -> None:
         mine.boundary()
         assert done == ["urgent"]
         now[0] += 2.0
+        mine.computed(2700.0)
+    assert kernels == [
+        ("KERNEL_START", 6.0), ("KERNEL_END", 8.0), ("KERNEL_START", 0.3), ("KERNEL_END", 1.0),
+    ]  # fmt: skip
     thread.join(SOON_S)
     assert (mine.held_s, mine.waited_s) == (3.0, 5.0)
 

@@ -68,6 +68,22 @@ def test_the_time_ends_where_a_proof_began_whose_kernels_nobody_knows_yet() -> N
     assert time is not None and (time.total_ms, time.efficiency_percent) == (500, 100.0)
 
 
+def test_a_proof_that_has_told_its_kernels_and_ends_on_the_host_hides_nothing() -> None:
+    told = (span(Kind.KERNEL, 500, 800), span(Kind.LOCK, 500, 800), span(Kind.CALL, 450, None))
+    time = gpu_time(seen(*told), 0, 1000, has_clock=True)
+    assert time is not None and (time.total_ms, time.parts_ms["kernels"]) == (1000, 300)
+
+
+def test_a_proof_that_was_interrupted_hides_what_it_computed_before() -> None:
+    urgent = Span(Kind.KERNEL, "urgent", 0, 1, 0, 400, 600, False)
+    paused = (span(Kind.LOCK, 300, 400), span(Kind.CALL, 250, None), span(Kind.WAIT, 400, None))
+    time = gpu_time(seen(urgent, *paused), 0, 1000, has_clock=True)
+    assert time is not None and time.total_ms == 300
+    again = (span(Kind.LOCK, 300, 400), span(Kind.CALL, 250, None), span(Kind.LOCK, 600, None))
+    time = gpu_time(seen(urgent, *again), 0, 1000, has_clock=True)
+    assert time is not None and time.total_ms == 300
+
+
 def test_where_nothing_locks_a_call_under_way_ends_the_time() -> None:
     time = gpu_time(seen(span(Kind.KERNEL, 0, 400), span(Kind.CALL, 500, None)), 0, 1000, has_clock=True)
     assert time is not None and (time.total_ms, time.efficiency_percent) == (500, 80.0)
