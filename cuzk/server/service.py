@@ -45,7 +45,8 @@ MESSAGE_BYTES = 256 << 20
 POSITION_KEY, DURABLE_KEY = "cuzk-queue-position", "cuzk-durable"
 
 _LOG = Log("cuzk_server.service")
-_RECEIVING = 8  # requests received at once: of the largest size they take 2 GiB
+_RECEIVING = 2  # requests received at once: each large one takes three times its size, and Python's lock
+_SLOW_S = 5.0  # after which one that is still being received lets another begin
 _RECEIVE_S = 120.0  # after which a client that sends no request is given up
 _MS = 1000
 
@@ -154,17 +155,27 @@ class Service:
     ) -> Payload:
         if not self.is_open:
             await _abort_closing(context)
-        async with self._receiving:
-            try:
-                raw = await asyncio.wait_for(anext(stream), _RECEIVE_S)
-            except StopAsyncIteration:
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call brought no message")
-            except (TimeoutError, asyncio.TimeoutError):
-                await context.abort(grpc.StatusCode.ABORTED, f"no request came within {_RECEIVE_S:.0f} s")
-            try:
-                return await self._store.put(as_prove(raw))
-            except BusyError as error:
-                await _abort(context, error)
+        received: asyncio.Future[bytes] | None = None
+        try:
+            async with self._receiving:
+                received = asyncio.ensure_future(anext(stream, b""))
+                await asyncio.wait({received}, timeout=_SLOW_S)
+                if received.done():
+                    return await self._put(as_prove(received.result()), context)
+            raw = await asyncio.wait_for(received, _RECEIVE_S - _SLOW_S)
+            return await self._put(as_prove(raw), context)
+        except (TimeoutError, asyncio.TimeoutError):
+            await context.abort(grpc.StatusCode.ABORTED, f"no request came within {_RECEIVE_S:.0f} s")
+            raise
+        finally:
+            if received is not None:
+                received.cancel()
+
+    async def _put(self, data: bytes, context: Any) -> Payload:
+        try:
+            return await self._store.put(data)
+        except BusyError as error:
+            await _abort(context, error)
 
     # ---- the daemon ----
 

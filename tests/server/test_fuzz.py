@@ -1,4 +1,4 @@
-"""Requests that a random generator spoilt: refused as the client's fault, or provable. `fuzz` takes longer."""
+"""Requests that a generator spoilt: refused as the client's fault, or provable. `fuzz` takes longer."""
 
 from __future__ import annotations
 
