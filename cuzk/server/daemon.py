@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from grpc_health.v1 import health, health_pb2
 
+from cuzk.errors import EngineError
 from cuzk.server.access import Access
 from cuzk.server.address import Address
 from cuzk.server.book import Book
@@ -108,12 +109,13 @@ class Daemon:
         self.bound: list[str] = []
         self._journal: Journal | None = None
         self._signals: asyncio.Queue[int] = asyncio.Queue()
+        self._is_lost = False
         self._turned = asyncio.Event()
 
     async def run(self) -> bool:
         """Serve until a signal comes. False if something is still at work at the end.
 
-        Raises UsageError, ResourceError when it cannot start.
+        Raises UsageError, ResourceError when it cannot start; EngineError when the engine has failed.
         """
         async with AsyncExitStack() as stack:
             self._open(stack)
@@ -142,7 +144,13 @@ class Daemon:
             readiness.add_done_callback(_report_mistake)
             number = await self._signals.get()
             readiness.cancel()
-            return await self._drain(number)
+            has_ended = await self._drain(number)
+        if self._is_lost:
+            raise EngineError(
+                "the engine ended by a mistake of its own",
+                next="report it with the log; start the daemon again",
+            )
+        return has_ended
 
     def end(self, number: int = signal.SIGTERM) -> None:
         """As if that signal had come."""
@@ -151,6 +159,13 @@ class Daemon:
             return
         _LOG.warn("second signal, ending at once")
         os._exit(_ENDED_BY_SIGNAL + number)
+
+    def _lost(self) -> None:
+        """The engine has failed: what waits is handed back, and the process ends for a new one."""
+        if not self._is_lost:
+            self._is_lost = True
+            _LOG.error("the engine ended by a mistake of its own, the daemon ends too")
+            self._signals.put_nowait(signal.SIGTERM)
 
     # ---- start ----
 
@@ -167,6 +182,7 @@ class Daemon:
         stack.callback(readers.close)
         self.feeder = Feeder(self.book, self.prover, readers)
         stack.callback(self.feeder.close)
+        self.feeder.on_lost.append(self._lost)
         let_go(self.book, self.store)
         self.service = Service(
             book=self.book,

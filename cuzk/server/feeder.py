@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from cuzk.engine.jobs import Job, JobResult, Status
-from cuzk.errors import BusyError
+from cuzk.errors import BusyError, EngineError
 from cuzk.sector.claim import POREP
 from cuzk.server.book import Book, Entry
 from cuzk.server.log import Log
@@ -29,6 +29,7 @@ class Feeder:
     """Listens to the book, and puts into it how jobs ended.
 
     on_begun  hear of a job that the engine is about to get
+    on_lost   hear that the engine has closed by itself, which a mistake of its own makes it do
     owns   threads in which `Prover.submit` may wait for parameters: of one kind behind those of another
     ends   with `stop`, which lets go on what was handed over, and `close`
     """
@@ -44,6 +45,7 @@ class Feeder:
         self._is_closed = False
         self.ahead = jobs_ahead(prover)
         self.on_begun: list[Callable[[Entry], None]] = []
+        self.on_lost: list[Callable[[], None]] = []
         book.on_accepted.append(self._accepted)
         book.on_ended.append(self._ended)
         book.on_urgent.append(self._urgent)
@@ -125,6 +127,11 @@ class Feeder:
             job = await self._loop.run_in_executor(self._threads, self._submit, request, entry)
         except BusyError:
             self._put_back(entry, request)
+            return
+        except EngineError:  # closing: whatever waits is for the next engine
+            self._put_back(entry, request)
+            for lost in [] if self._is_closed else self.on_lost:
+                lost()
             return
         except Exception as error:
             self._end(entry, self._outcome(entry, Status.FAILED, error=error))

@@ -117,6 +117,10 @@ class FakeProver:
     def status(self) -> EngineStatus:
         return self._pipeline.status()
 
+    def fail(self) -> None:
+        """As a mistake in one of the engine's threads would have it."""
+        self._pipeline._reception.abort(ValueError("a mistake"))
+
     def events(self, *, limit: int = 1000) -> Subscription:
         return self._pipeline.events(limit=limit)
 

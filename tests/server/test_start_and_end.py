@@ -13,7 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from cuzk.errors import ResourceError, UsageError
+from cuzk.errors import EngineError, ResourceError, UsageError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.address import Address, numeric, parse_address
 from cuzk.server.daemon import Daemon, DaemonSettings
@@ -217,6 +217,21 @@ def test_the_service_manager_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
         play(scenario())
         said = [manager.recv(1000).decode() for _ in range(3)]
     assert [text.partition("\n")[0] for text in said] == ["READY=1", "STATUS=ready", "STOPPING=1"]
+
+
+def test_a_daemon_whose_engine_has_failed_hands_everything_back_and_ends(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        prover, journal, submit = FakeProver(), tmp_path / "journal", porep("a")
+        with pytest.raises(EngineError, match="mistake of its own"):
+            async with running(prover, folder=tmp_path, journal=journal) as (_, caller):
+                prover.fail()
+                code, text = await refused(caller.prove(submit))
+                assert code is grpc.StatusCode.UNAVAILABLE and "hands this proof back" in text
+        async with running(folder=tmp_path, journal=journal) as (_, caller):
+            result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
+            assert result.proof == proof_of(submit)
+
+    play(scenario())
 
 
 def test_two_daemons_do_not_share_a_journal(tmp_path: Path) -> None:
