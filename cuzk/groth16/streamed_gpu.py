@@ -105,7 +105,7 @@ class PassingPoints(Keeper):
 
 
 class StreamedSection(Keeper):
-    """The sum over a section with bits and full scalars; resident twin: `target_gpu.BitsAndFull`."""
+    """The sum over a section with bits and full scalars; resident twin: `sums_gpu.BitsAndFull`."""
 
     def __init__(
         self,

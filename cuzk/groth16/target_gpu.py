@@ -23,30 +23,23 @@ from cuzk.circuit.rows import A, B
 from cuzk.circuit.witness import FreeValues
 from cuzk.events import Notice, OnEvent, Progress, ignore, stage
 from cuzk.groth16.card_clock import CardClock
-from cuzk.groth16.card_plan import CardFacts, CardPlan, SectionPlan
-from cuzk.groth16.full_scalars_gpu import FullScalars
+from cuzk.groth16.card_plan import CardFacts, CardPlan
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
 from cuzk.groth16.qap import full_counts
-from cuzk.groth16.streamed_gpu import PassingPoints, StreamedMsm, StreamedSection
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis, SectionScalars
+from cuzk.groth16.streamed_gpu import StreamedMsm
+from cuzk.groth16.sums_gpu import Sums
+from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.groth16.target import End, Pending, group_point, require_subgroup
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.device.cuda_memory import DeviceArray
-from cuzk.kernels.device.keeper import Keeper
-from cuzk.kernels.field_type import FQ_GPU
-from cuzk.kernels.msm_gpu import GpuMsm
 from cuzk.kernels.ntt_gpu import NttPlan, quotient
-from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, gathered
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
-from cuzk.kernels.subset_sums_gpu import random_subset_sums
-from cuzk.kernels.sum_schedule import selected_plan
-from cuzk.kernels.xyzz import curve_of
+from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints
 from cuzk.units import format_size
 
 _TOLD_TIMES = 256
@@ -61,91 +54,6 @@ def digits_of(transforms: NttPlan) -> tuple[int, int, int]:
 
 def _end(section: SectionName, affine: Callable[[], Any]) -> End:
     return lambda: group_point(section, affine())
-
-
-class BitsAndFull(Keeper):
-    """A section on the card with bits and full scalars; `workspace` is every sum's."""
-
-    def __init__(
-        self, device: CudaDevice, plan: SectionPlan, points: GpuPoints, workspace: DeviceArray
-    ) -> None:
-        super().__init__()
-        self._form = plan.form
-        self._selected = self.keep(over_bits(device, points, workspace))
-        self._full: GpuMsm | None = None  # of the proof that has begun, or always the one over all points
-        if plan.all_full:
-            self._full = self.keep(GpuMsm(device, plan.form, points.x, points.y, plan.msm, workspace))
-        else:
-            self._few = self.keep(
-                FullScalars(device, plan, workspace, lambda index: gathered(device, points, index, workspace))
-            )
-
-    def ready(self, scalars: SectionScalars) -> None:
-        """Collect the points that meet full scalars."""
-        if scalars.full_index is not None:
-            self._full = self._few.over(scalars.full_index)
-
-    def begin(self, scalars: SectionScalars) -> None:
-        """Submit both sums."""
-        self._selected.submit(scalars.bits)
-        self.ready(scalars)
-        assert self._full is not None
-        self._full.submit(scalars.full_scalars)
-
-    def collect(self, progress: Progress) -> Callable[[], Any]:
-        """Waits for both. What comes back gives their sum: affine, plain integers, None for the identity."""
-        assert self._full is not None, "begin comes first"
-        selected, full = self._selected.collect(), self._full.collect()
-        return lambda: curve_of(self._form).add(selected(), full())
-
-
-class _Sums:
-    """All sums of a proof, one after another in one stream, so that they share their working memory.
-
-    points  of the resident sections
-    """
-
-    def __init__(
-        self,
-        device: CudaDevice,
-        source: PointSource,
-        plan: CardPlan,
-        points: dict[SectionName, GpuPoints],
-        order: tuple[int, int, int],
-        clock: CardClock,
-    ) -> None:
-        self._device, self._points = device, points
-        self.workspace = workspace = device.allocate(plan.workspace_bytes, np.uint8)
-        self._streamed: dict[SectionName, PassingPoints] = {}
-        self.over_h: GpuMsm | StreamedMsm
-        self.sections: dict[SectionName, BitsAndFull | StreamedSection] = {}
-        of_h = plan.of_section("h")
-        if "h" in points:
-            self.over_h = GpuMsm(device, FQ_GPU, points["h"].x, points["h"].y, of_h.msm, workspace)
-        else:
-            self.over_h = StreamedMsm(device, source, of_h, order, workspace, clock)
-            self._streamed["h"] = self.over_h.passing
-        for section, _ in SECTIONS[1:]:
-            if section in points:
-                held = BitsAndFull(device, plan.of_section(section), points[section], workspace)
-                self.sections[section] = held
-            else:
-                passing = StreamedSection(device, source, plan.of_section(section), workspace, clock)
-                self.sections[section] = passing
-                self._streamed[section] = passing.passing
-
-    def of_random_subsets(self, section: SectionName, progress: Progress) -> list[Any]:
-        """Sums of a section's points that show whether all are of order r."""
-        if section in self._streamed:
-            return self._streamed[section].subset_sums(self.workspace, progress)
-        points = self._points[section]
-        with over_bits(self._device, points, self.workspace) as selected:
-            return random_subset_sums(self._device, selected, points.count)
-
-
-def over_bits(device: CudaDevice, points: GpuPoints, workspace: DeviceArray) -> GpuSelectedSum:
-    plan = selected_plan(points.form, points.count)
-    return GpuSelectedSum(device, points.form, points.x, points.y, plan, workspace)
 
 
 class _Loading:
@@ -189,7 +97,7 @@ class GpuTarget:
         self._loader: threading.Thread | None = None
         self._closing = threading.Event()  # whoever still loads points may stop
         self._planned: Future[CardPlan] = Future()
-        self._sums: _Sums | None = None
+        self._sums: Sums | None = None
         self._synthesis: DeviceSynthesis | None = None
 
     @classmethod
@@ -275,11 +183,11 @@ class GpuTarget:
         assert self._planned.done(), "opened comes first"
         self._loaded.result()
 
-    def _ready_sums(self) -> _Sums:
+    def _ready_sums(self) -> Sums:
         """When the points are on the card. Raises what went wrong with them."""
         self.loaded()
         if self._sums is None:
-            self._sums = _Sums(
+            self._sums = Sums(
                 self._device,
                 self._points,
                 self._planned.result(),

@@ -16,7 +16,7 @@ import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
-from cuzk.groth16 import full_scalars_gpu, streamed_gpu, target_gpu
+from cuzk.groth16 import full_scalars_gpu, streamed_gpu, sums_gpu, target_gpu
 from cuzk.groth16.card_plan import CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
 from cuzk.groth16.parameters import SectionName, open_parameters
@@ -159,9 +159,9 @@ def playing_driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
             driver.effects[kernel.name] = play(form.degree)
     monkeypatch.setattr(take_reversed, "name", "take reversed")
     driver.effects["take reversed"] = reversed_scalars
-    for module in (target_gpu, streamed_gpu, full_scalars_gpu):
+    for module in (sums_gpu, streamed_gpu, full_scalars_gpu):
         monkeypatch.setattr(module, "GpuMsm", PlayedSum)
-    for module in (target_gpu, streamed_gpu):
+    for module in (sums_gpu, streamed_gpu):
         monkeypatch.setattr(module, "GpuSelectedSum", PlayedSum)
         monkeypatch.setattr(module, "curve_of", lambda form: _Group)
     monkeypatch.setattr(target_gpu, "quotient", played_quotient)

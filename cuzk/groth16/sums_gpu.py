@@ -1,0 +1,112 @@
+"""The sums over sections of points on a GPU, those that stay on the card and those that only pass over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cuzk.events import Progress
+from cuzk.groth16.card_clock import CardClock
+from cuzk.groth16.card_plan import CardPlan, SectionPlan
+from cuzk.groth16.full_scalars_gpu import FullScalars
+from cuzk.groth16.parameters import SECTIONS, SectionName
+from cuzk.groth16.points_on_card import PointSource
+from cuzk.groth16.streamed_gpu import PassingPoints, StreamedMsm, StreamedSection
+from cuzk.groth16.synthesis_gpu import SectionScalars
+from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.device.cuda_memory import DeviceArray
+from cuzk.kernels.device.keeper import Keeper
+from cuzk.kernels.field_type import FQ_GPU
+from cuzk.kernels.msm_gpu import GpuMsm
+from cuzk.kernels.points_gpu import GpuPoints, gathered
+from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
+from cuzk.kernels.subset_sums_gpu import random_subset_sums
+from cuzk.kernels.sum_schedule import selected_plan
+from cuzk.kernels.xyzz import curve_of
+
+
+class BitsAndFull(Keeper):
+    """A section on the card with bits and full scalars; `workspace` is every sum's."""
+
+    def __init__(
+        self, device: CudaDevice, plan: SectionPlan, points: GpuPoints, workspace: DeviceArray
+    ) -> None:
+        super().__init__()
+        self._form = plan.form
+        self._selected = self.keep(over_bits(device, points, workspace))
+        self._full: GpuMsm | None = None  # of the proof that has begun, or always the one over all points
+        if plan.all_full:
+            self._full = self.keep(GpuMsm(device, plan.form, points.x, points.y, plan.msm, workspace))
+        else:
+            self._few = self.keep(
+                FullScalars(device, plan, workspace, lambda index: gathered(device, points, index, workspace))
+            )
+
+    def ready(self, scalars: SectionScalars) -> None:
+        """Collect the points that meet full scalars."""
+        if scalars.full_index is not None:
+            self._full = self._few.over(scalars.full_index)
+
+    def begin(self, scalars: SectionScalars) -> None:
+        """Submit both sums."""
+        self._selected.submit(scalars.bits)
+        self.ready(scalars)
+        assert self._full is not None
+        self._full.submit(scalars.full_scalars)
+
+    def collect(self, progress: Progress) -> Callable[[], Any]:
+        """Waits for both. What comes back gives their sum: affine, plain integers, None for the identity."""
+        assert self._full is not None, "begin comes first"
+        selected, full = self._selected.collect(), self._full.collect()
+        return lambda: curve_of(self._form).add(selected(), full())
+
+
+class Sums:
+    """All sums of a proof, one after another in one stream, so that they share their working memory.
+
+    points  of the resident sections
+    """
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        source: PointSource,
+        plan: CardPlan,
+        points: dict[SectionName, GpuPoints],
+        order: tuple[int, int, int],
+        clock: CardClock,
+    ) -> None:
+        self._device, self._points = device, points
+        self.workspace = workspace = device.allocate(plan.workspace_bytes, np.uint8)
+        self._streamed: dict[SectionName, PassingPoints] = {}
+        self.over_h: GpuMsm | StreamedMsm
+        self.sections: dict[SectionName, BitsAndFull | StreamedSection] = {}
+        of_h = plan.of_section("h")
+        if "h" in points:
+            self.over_h = GpuMsm(device, FQ_GPU, points["h"].x, points["h"].y, of_h.msm, workspace)
+        else:
+            self.over_h = StreamedMsm(device, source, of_h, order, workspace, clock)
+            self._streamed["h"] = self.over_h.passing
+        for section, _ in SECTIONS[1:]:
+            if section in points:
+                held = BitsAndFull(device, plan.of_section(section), points[section], workspace)
+                self.sections[section] = held
+            else:
+                passing = StreamedSection(device, source, plan.of_section(section), workspace, clock)
+                self.sections[section] = passing
+                self._streamed[section] = passing.passing
+
+    def of_random_subsets(self, section: SectionName, progress: Progress) -> list[Any]:
+        """Sums of a section's points that show whether all are of order r."""
+        if section in self._streamed:
+            return self._streamed[section].subset_sums(self.workspace, progress)
+        points = self._points[section]
+        with over_bits(self._device, points, self.workspace) as selected:
+            return random_subset_sums(self._device, selected, points.count)
+
+
+def over_bits(device: CudaDevice, points: GpuPoints, workspace: DeviceArray) -> GpuSelectedSum:
+    plan = selected_plan(points.form, points.count)
+    return GpuSelectedSum(device, points.form, points.x, points.y, plan, workspace)
