@@ -81,9 +81,8 @@ def host_ms(run: Fact) -> float:
     """Of a partition, what its worker does before and after the device: mean."""
     stages = run["stages_ms"]
     on_device = stages["waiting for its lock"]["total"] + stages["on the device"]["total"]
-    return float(stages["both, and the host's part"]["total"] - on_device) / (
-        run["count"] * run["partitions"]
-    )
+    outside = stages["both, and the host's part"]["total"] - on_device
+    return float(outside / (run["count"] * run["partitions"]))
 
 
 def engine_table(facts: Fact) -> str:

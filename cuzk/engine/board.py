@@ -93,7 +93,9 @@ class Board:
         self.finished: deque[Run] = deque()
         self.shares_slots = settings.gpu_lock != "none"
         self.preparing: set[Unit] = set()
-        self.placing = Placing(self.ready, self.preparing, self.leases, shared=self.shares_slots)
+        self.placing = Placing(
+            self.devices, self.ready, self.preparing, self.leases, shared=self.shares_slots
+        )
         self.preloads = 0
         self.is_closing = False
         self._unrecorded: list[tuple[Run, Status]] = []

@@ -107,6 +107,13 @@ class Device:
     def can_take(self, unit: Unit) -> bool:
         return self.serves(unit.run.work.setup) and self.name not in unit.avoid
 
+    def has(self, setup: Hashable) -> bool:
+        """Whether the setup of that key is open here, or about to be."""
+        return any(
+            slot.setup.key == setup and slot.state is not SlotState.CLOSING and not slot.spoilt
+            for slot in self.slots.values()
+        )
+
     def to_close(self) -> Slot | None:
         """An idle slot that must go: spoilt, or any of a device that is set aside."""
         return next(

@@ -3,19 +3,20 @@
 0 nothing   while the device stands still
 1 close     what is spoilt, or idle on a device that is set aside
 2 prove     the first unit whose setup is open here; one whose setup a twin is opening is passed over
-3 open      the setup of the first unit that has none here; idle setups make room, but none that a unit which
-            is being prepared, and goes first, will need at once; if that is not enough the worker waits
-            rather than let later units pass for ever
+3 open      the setup of the first unit that has none here; idle setups make room, unless other devices have
+            it and workers enough; but none that a unit which is being prepared, and goes first, will need at
+            once; if that is not enough the worker waits rather than let later units pass for ever
 4 open      what units still to come will need, while there is nothing else to do
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+import itertools
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cuzk.engine.devices import Slot, SlotState, Worker
+from cuzk.engine.devices import Device, Slot, SlotState, Worker
 from cuzk.engine.jobs import Unit
 from cuzk.engine.leases import Leases
 from cuzk.engine.seam import Prover, Setup, Work
@@ -70,9 +71,16 @@ class Placing:
     """The choices. `shared` says whether the workers of a device share what is open there."""
 
     def __init__(
-        self, ready: UnitQueue, preparing: Collection[Unit], leases: Leases, *, shared: bool
+        self,
+        devices: Sequence[Device],
+        ready: UnitQueue,
+        preparing: Collection[Unit],
+        leases: Leases,
+        *,
+        shared: bool,
     ) -> None:
-        self._ready, self._preparing, self._leases, self._shared = ready, preparing, leases, shared
+        self._devices, self._ready, self._preparing = devices, ready, preparing
+        self._leases, self._shared = leases, shared
 
     def slot_key(self, worker: Worker, setup: Setup) -> Hashable:
         return setup.key if self._shared else (setup.key, worker.number)
@@ -92,19 +100,31 @@ class Placing:
             setup = unit.run.work.setup
             found = device.slots.get(self.slot_key(worker, setup))
             if found is None:
-                return self._open(worker, unit)
-            if found.state is SlotState.OPEN and not found.spoilt:
+                opened = self._open_if_room(worker, setup)
+                if opened is not None:
+                    return opened
+                if not self._others_do(device, unit):
+                    return self._make_room(device, unit)
+            elif found.state is SlotState.OPEN and not found.spoilt:
                 return unit
         return self._open_ahead(worker)
 
-    def _open(self, worker: Worker, unit: Unit) -> Open | Close | None:
-        """Room for its setup is taken, or made, or waited for."""
-        opened = self._open_if_room(worker, unit.run.work.setup)
-        if opened is not None:
-            return opened
+    def _make_room(self, device: Device, unit: Unit) -> Close | None:
+        """For its setup; None while there is nothing to close."""
         before = [one.run.work.setup.key for one in self._preparing if one.order < unit.order]
-        victim = worker.device.eviction(spared=before)
+        victim = device.eviction(spared=before)
         return None if victim is None else closing(victim)
+
+    def _others_do(self, device: Device, unit: Unit) -> bool:
+        """Whether the unit is among the first that the workers of others, where its setup is, will take."""
+        key = unit.run.work.setup.key
+        workers = sum(
+            len(other.workers)
+            for other in self._devices
+            if other is not device and other.can_take(unit) and not other.is_stalled and other.has(key)
+        )
+        first = itertools.islice((one for one in self._ready if one.run.work.setup.key == key), workers)
+        return any(one is unit for one in first)
 
     def _open_if_room(self, worker: Worker, setup: Setup) -> Open | None:
         device, key = worker.device, self.slot_key(worker, setup)

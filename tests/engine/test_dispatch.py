@@ -430,6 +430,45 @@ def test_priority_goes_before_batches() -> None:
     assert hall.prove_all() == ["s0 0", "p0 0", "p1 0"]
 
 
+def test_one_card_changes_its_setup_for_one_partition_and_the_other_goes_on() -> None:
+    hall = Hall(TWO_CARDS)
+    porep, snap = FakeSetup("porep", device_bytes=GIB), FakeSetup("snap", device_bytes=GIB)
+    hall.submit(FakeWork("p", tuple(range(6)), porep))
+    hall.prepare()
+    first, second = hall.take(0), hall.take(2)
+    assert first is not None and second is not None
+    hall.submit(FakeWork("s", (0,), snap), Priority.HIGH)
+    hall.prepare()
+    hall.proved(first, 0)
+    closing = hall.next_for(0)
+    assert isinstance(closing, Close)
+    hall.close(closing)
+    opening = hall.next_for(0)
+    assert isinstance(opening, Open) and opening.slot.setup is snap
+    hall.proved(second, 2)
+    assert hall.prove_all(2) == [f"p {k}" for k in (2, 3, 4, 5)]
+    hall.open(opening)
+    assert hall.prove_all(0) == ["s 0"]
+    assert (porep.opened, snap.opened) == (["cuda:1"], ["cuda:0"])
+    hall.assemble_all()
+    hall.close_all()
+
+
+def test_both_cards_change_their_setup_where_there_is_work_for_both() -> None:
+    hall = Hall(TWO_CARDS)
+    porep, snap = FakeSetup("porep", device_bytes=GIB), FakeSetup("snap", device_bytes=GIB)
+    hall.submit(FakeWork("p", (0, 1), porep))
+    hall.prepare()
+    for number in (0, 2):
+        errand = hall.take(number)
+        assert errand is not None
+        hall.proved(errand, number)
+    hall.submit(FakeWork("s", tuple(range(4)), snap), Priority.HIGH)
+    hall.prepare()
+    assert hall.take(0) is not None and hall.take(2) is not None
+    assert sorted(snap.opened) == ["cuda:0", "cuda:1"]
+
+
 def test_a_setup_stays_for_a_partition_that_is_still_being_prepared() -> None:
     """Else the next setup would push it out, and be pushed out again at once."""
     hall, porep, snap = contending()
