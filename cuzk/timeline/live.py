@@ -18,6 +18,8 @@ WINDOW_MS = 60_000
 _RESTART_MS = 10_000
 _ENDED_JOBS = 5
 _NUMBERED_JOBS = 1000  # more than a minute's
+#: Curio's daemon tells no end of a job: one has ended when for so long nothing came after its last proof.
+_QUIET_MS = 30_000
 _OF_GPUS = (Kind.CALL, Kind.WAIT, Kind.LOCK, Kind.KERNEL)
 
 
@@ -114,7 +116,7 @@ class Live:
         job = self._job(event)
         job.last_ms = max(job.last_ms, event.offset_ms)
         if event.name in ENDINGS and event.partition is None:
-            return [self._end(job, event)]
+            return [self._end(job, {"ASSEMBLED": "proven"}.get(event.name, event.name.lower()))]
         if event.name not in ENDINGS:
             job.partitions.add(event.partition)
         if event.name == "GPU_END":
@@ -131,12 +133,18 @@ class Live:
                 del self._numbers[next(iter(self._numbers))]
         return self._jobs[event.job]
 
-    def _end(self, job: LiveJob, event: Event) -> LiveJob:
-        job.state = {"ASSEMBLED": "proven"}.get(event.name, event.name.lower())
+    def _end(self, job: LiveJob, state: str) -> LiveJob:
+        job.state = state
         self._counts[job.state] += 1
         self._ended.append(self._jobs.pop(job.job))
         self._matcher.forget(job.job)
         return job
+
+    def _end_quiet_jobs(self, now_ms: int) -> None:
+        for job in list(self._jobs.values()):
+            is_proven = job.proven and job.proven >= job.partitions
+            if is_proven and now_ms - job.last_ms > _QUIET_MS:
+                self._end(job, "proven")
 
     def _keep(self, span: Span) -> None:
         self._spans.append(span)
@@ -152,6 +160,7 @@ class Live:
 
     def moment(self) -> Moment:
         now = self.now_ms
+        self._end_quiet_jobs(now)
         begin = max(self._first_ms or 0, now - self._window_ms)
         while self._spans and (self._spans[0].end_ms or 0) < begin:
             self._spans.popleft()

@@ -81,6 +81,13 @@ def test_a_partition_that_fails_leaves_its_job_under_way_and_a_job_that_fails_do
     ]  # fmt: skip
 
 
+def test_a_job_whose_end_no_line_tells_has_ended_when_nothing_follows_its_last_proof() -> None:
+    proven, half = call(0, 1000, 0), [*call(0, 1000, 0), (500, "SYNTH_START", "j", "partition=1")]
+    for events, wait_s, under_way in ((proven, 20, 1), (proven, 31, 0), (half, 31, 1)):
+        _, now = after(*events, wait_s=wait_s)
+        assert (len(now.jobs), now.counts["proven"]) == (under_way, 1 - under_way)
+
+
 def test_an_engine_that_starts_anew_is_another() -> None:
     live, _ = after(*call(100_000, 110_000, 0))
     live.hear(text((101_000, "GPU_QUEUE", "j", "partition=2")).splitlines())  # a line that came late
