@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from cuzk.engine.jobs import Job, JobResult, Status
 from cuzk.errors import BusyError, EngineError
@@ -142,7 +144,7 @@ class Feeder:
             return
         entry.job = job
         self._prover.urge(job, entry.priority)  # which may have risen meanwhile
-        job.then(lambda result: self._loop.call_soon_threadsafe(self._proved, entry, result))
+        job.then(partial(self._hear, entry))
 
     def _submit(self, request: ProofRequest, entry: Entry) -> Job:
         return self._prover.submit(replace(request, priority=entry.priority), entry.id)
@@ -161,6 +163,11 @@ class Feeder:
     def _try_again(self) -> None:
         self._blocked = None
         self._pump()
+
+    def _hear(self, entry: Entry, result: JobResult) -> None:
+        """In a thread of the engine, perhaps one that outlives the event loop."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._proved, entry, result)
 
     def _proved(self, entry: Entry, result: JobResult) -> None:
         self._end(entry, self._outcome(entry, result.status, result=result, error=result.error))
