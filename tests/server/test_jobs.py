@@ -90,8 +90,8 @@ def test_waiting_ends_at_its_time_and_the_job_does_not(tmp_path: Path) -> None:
 
 def test_cancelling_answers_everyone_who_waits(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        calls = [asyncio.ensure_future(caller.prove(porep("a", sector_number=1500))) for _ in range(2)]
-        waits = caller.prove(porep("b", sector_number=1500))
+        calls = [asyncio.ensure_future(caller.prove(porep("a", sector_number=2500))) for _ in range(2)]
+        waits = caller.prove(porep("b", sector_number=2500))
         await begun(daemon, 2)
         await until(lambda: all(entry.callers for entry in daemon.book.under_way))
         for job_id in ("a", "b"):
@@ -230,7 +230,7 @@ def test_overload_queues_and_tells_how_many_come_first(tmp_path: Path) -> None:
         positions = []
         for submit, call in zip(submits, calls, strict=True):
             assert (await call).result.proof == proof_of(submit)
-            said = dict(await call.initial_metadata())
+            said = dict(iter(await call.initial_metadata()))
             positions.append(int(said[POSITION_KEY]))
             assert said[DURABLE_KEY] == "yes"
         assert max(positions) > 5 and min(positions) == 0
@@ -264,7 +264,7 @@ def test_without_room_on_the_disk_requests_stay_in_memory_and_clients_are_told(t
     async def scenario(daemon: Daemon, caller: Caller) -> None:
         call = caller.prove(porep("a", bytes(MIB)))
         assert (await call).result.status == COMPLETED
-        assert dict(await call.initial_metadata())[DURABLE_KEY] == "no"
+        assert dict(iter(await call.initial_metadata()))[DURABLE_KEY] == "no"
         code, text = await refused(caller.prove(porep("b", bytes(4 * MIB))))
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED and "no room for this request" in text
         assert daemon.store.in_memory == 0

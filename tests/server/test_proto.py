@@ -65,7 +65,7 @@ _TYPES = {4: "uint64", 8: "bool", 9: "string", 12: "bytes", 13: "uint32"}
 def described(field: object) -> str:
     named = field.message_type or field.enum_type  # type: ignore[attr-defined]
     kind = named.name if named is not None else _TYPES[field.type]  # type: ignore[attr-defined]
-    star = "*" if field.is_repeated else ""  # type: ignore[attr-defined]
+    star = "*" if field.default_value == [] else ""  # type: ignore[attr-defined]  # in every release
     return f"{field.number} {field.name} {kind}{star}"  # type: ignore[attr-defined]
 
 
