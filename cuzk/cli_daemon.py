@@ -19,7 +19,7 @@ from cuzk.options import PATH, F, debug_option
 if TYPE_CHECKING:
     from cuzk.config import Config
     from cuzk.sector_engine import Engine
-    from cuzk.server.daemon import DaemonSettings
+    from cuzk.server.daemon import Daemon, DaemonSettings
     from cuzk.server.log import Log
 
 
@@ -88,9 +88,16 @@ def serve(
         metrics=beside.metrics,
         cards=cards.latest,
     )
-    if not asyncio.run(daemon.run()):  # a kernel that does not end must not keep the process
-        logging.shutdown()
-        os._exit(0)
+    asyncio.run(_served(daemon))
+
+
+async def _served(daemon: Daemon) -> None:
+    """From start to end, which is that of the process: threads may be left that load parameters, or wait for
+    a kernel that does not end, and Python would wait for them. All that must be closed is."""
+    await daemon.run()
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def _tell_engine(told: Log, engine: Engine) -> None:

@@ -112,8 +112,8 @@ class Daemon:
         self._is_lost = False
         self._turned = asyncio.Event()
 
-    async def run(self) -> bool:
-        """Serve until a signal comes. False if something is still at work at the end.
+    async def run(self) -> None:
+        """Serve until a signal comes. A thread that waits for a kernel may be left at the end.
 
         Raises UsageError, ResourceError when it cannot start; EngineError when the engine has failed.
         """
@@ -144,13 +144,12 @@ class Daemon:
             readiness.add_done_callback(_report_mistake)
             number = await self._signals.get()
             readiness.cancel()
-            has_ended = await self._drain(number)
+            await self._drain(number)
         if self._is_lost:
             raise EngineError(
                 "the engine ended by a mistake of its own",
                 next="report it with the log; start the daemon again",
             )
-        return has_ended
 
     def end(self, number: int = signal.SIGTERM) -> None:
         """As if that signal had come."""
@@ -262,7 +261,7 @@ class Daemon:
 
     # ---- end ----
 
-    async def _drain(self, number: int) -> bool:
+    async def _drain(self, number: int) -> None:
         self.is_draining, self.is_ready = True, False
         self.service.is_open = False
         loop = asyncio.get_running_loop()
@@ -277,9 +276,9 @@ class Daemon:
                 await _unless_late(entry.ended.wait(), end - loop.time())
         for entry in list(self.book.under_way):
             self.book.hand_back(entry)
-        has_ended = await asyncio.to_thread(self.prover.close, drain=False, timeout_s=_CLOSING_S)
+        if not await asyncio.to_thread(self.prover.close, drain=False, timeout_s=_CLOSING_S):
+            _LOG.warn("a worker is still at a partition, the daemon ends without it")
         _LOG.info("shut down")
-        return has_ended
 
 
 def _report_mistake(task: asyncio.Task[None]) -> None:
