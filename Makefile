@@ -6,7 +6,7 @@ DEMO := .demo
 C1 := tests/vectors/porep/2k-random.json
 PARAMS := $(DEMO)/parameters
 
-BENCHES := field ntt msm params prove
+BENCHES := field ntt msm params prove server
 
 .PHONY: help demo test check format bench clean
 .DEFAULT_GOAL := help

@@ -15,7 +15,7 @@ from typing import Any
 from bench.runner import ROOT, quantity, seconds, size
 from cuzk.units import format_size
 
-SUBJECTS = ("field", "ntt", "msm", "params", "prove")
+SUBJECTS = ("field", "ntt", "msm", "params", "prove", "server")
 Report = dict[str, Any]
 
 #: README: the case as its benchmark names it, and as a reader does.

@@ -19,7 +19,7 @@ from tests.server.fakes import FakeProver, read_fake
 
 SOON_S = 30.0  # by far more than anything here takes
 
-_ANSWERS = {
+_ANSWERS: dict[str, Any] = {
     "SubmitProof": pb.SubmitProofResponse,
     "AwaitProof": pb.AwaitProofResponse,
     "Prove": pb.ProveResponse,

@@ -41,12 +41,21 @@ def prove(address: str, count: int, nbytes: int) -> Proven:
     return Proven(**json.loads(made))
 
 
+def go_ahead() -> None:
+    """This process goes before all others on the machine. Needs root."""
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+
+
 @contextmanager
-def asking(address: str) -> Iterator[list[float]]:
+def asking(address: str, *, is_ahead: bool = False) -> Iterator[list[float]]:
     """Ask meanwhile; at the end the list has how many seconds each answer took, the shortest first."""
     took: list[float] = []
     process = subprocess.Popen(
-        _command("ask", address), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        _command("ask", address),
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=go_ahead if is_ahead else None,
     )
     try:
         assert process.stdout is not None
