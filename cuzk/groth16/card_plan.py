@@ -14,7 +14,7 @@ Reserve    what the driver takes beside arrays: code, stacks of all threads that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -55,6 +55,10 @@ _SPARING_LOSS, _SPARING_LOSS_MS = 0.02, 20  # of small circuits: the rest of a p
 STACK_BYTES = 1 << 10
 """A thread's at most, of all kernels."""
 _STREAMING_ORDER: tuple[SectionName, ...] = ("h", "l", "a", "b_g1", "b_g2")
+
+
+#: Of a section, for so many points at a time: the card's memory that bringing them takes beside their rows.
+ReaderBytes = Callable[[SectionName, int], int]
 
 
 def form_of(section: SectionName) -> Form:
@@ -109,6 +113,7 @@ class SectionPlan:
     slice_points  None: the section is resident; else so many points are on the card at a time, twice
     selected      the sum over bits, of a slice; None for h
     msm           of the full scalars; where all are full of all points, or of a slice
+    reader_bytes  of what brings slices to the card
     """
 
     section: SectionName
@@ -117,6 +122,7 @@ class SectionPlan:
     slice_points: int | None
     selected: SelectedPlan | None
     msm: GpuPlan
+    reader_bytes: int
 
     @property
     def form(self) -> Form:
@@ -144,7 +150,7 @@ class SectionPlan:
         at_once = min(self.slice_points, self.points)
         beside = (_SCALAR_BYTES if self.all_full else 0) * at_once
         beside += 0 if self.selected is None else at_once
-        return points_bytes(self.form, 2 * at_once) + beside + decoder_bytes(self.form, at_once)
+        return points_bytes(self.form, 2 * at_once) + beside + self.reader_bytes
 
     @property
     def full_bytes(self) -> int:
@@ -188,13 +194,17 @@ class CardPlan:
         counts: PointCounts,
         full: FullCounts,
         synthesis_bytes: int,
+        reader_bytes: ReaderBytes | None = None,
     ) -> CardPlan:
-        """The fastest plan that fits with the fewest sections streamed; else the least, for `require`."""
+        """The fastest plan that fits with the fewest sections streamed; else the least, for `require`.
+
+        reader_bytes  of the points' source; without it a parameter file's
+        """
         plans: list[CardPlan] = []
         for streamed in range(len(_STREAMING_ORDER) + 1):
             for slice_points in _SLICES if streamed else (None,):
                 cut = dict.fromkeys(_STREAMING_ORDER[:streamed], slice_points)
-                plans.append(cls._cut(facts, counts, full, synthesis_bytes, cut))
+                plans.append(cls._cut(facts, counts, full, synthesis_bytes, cut, reader_bytes))
             fitting = [plan for plan in plans if plan.fits]
             if fitting:
                 return min(fitting, key=lambda plan: plan.expected_ms)
@@ -230,15 +240,29 @@ class CardPlan:
         full: FullCounts,
         synthesis_bytes: int,
         cut: Mapping[SectionName, int | None],
+        reader_bytes: ReaderBytes | None = None,
     ) -> CardPlan:
         """With these sections in slices of so many points.
 
         The MSM over h takes the memory that all else leaves, the others' make do with what it takes.
         """
-        others = tuple(_over_variables(facts, counts, full, name, cut.get(name)) for name, _ in SECTIONS[1:])
+        of_reader = reader_bytes or of_decoder
+        read = {
+            name: of_reader(name, min(most, counts.of(name))) if (most := cut.get(name)) else 0
+            for name, _ in SECTIONS
+        }
+        others = tuple(
+            _over_variables(facts, counts, full, name, cut.get(name), read[name]) for name, _ in SECTIONS[1:]
+        )
         least = _least_msm_plan(FQ_GPU, min(cut.get("h") or counts.h, counts.h), facts.speed)
         h = SectionPlan(
-            section="h", points=counts.h, full=counts.h, slice_points=cut.get("h"), selected=None, msm=least
+            section="h",
+            points=counts.h,
+            full=counts.h,
+            slice_points=cut.get("h"),
+            selected=None,
+            msm=least,
+            reader_bytes=read["h"],
         )
         plan = cls(
             facts=facts,
@@ -325,8 +349,18 @@ class CardPlan:
             )
 
 
+def of_decoder(section: SectionName, largest: int) -> int:
+    """What encodings of a parameter file take while they come in: a `ReaderBytes`."""
+    return decoder_bytes(form_of(section), largest)
+
+
 def _over_variables(
-    facts: CardFacts, counts: PointCounts, full: FullCounts, name: SectionName, slice_points: int | None
+    facts: CardFacts,
+    counts: PointCounts,
+    full: FullCounts,
+    name: SectionName,
+    slice_points: int | None,
+    reader_bytes: int,
 ) -> SectionPlan:
     """Of l, a or b: bits, and full scalars, whose points are collected if they are few; its least plan."""
     points, form = counts.of(name), form_of(name)
@@ -338,6 +372,7 @@ def _over_variables(
         slice_points=slice_points,
         selected=selected_plan(form, at_once),
         msm=_least_msm_plan(form, at_once if all_full else full.of(name), facts.speed),
+        reader_bytes=reader_bytes,
     )
 
 

@@ -20,7 +20,7 @@ from cuzk.groth16.values_at_tau import Trapdoors, ValuesAtTau
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kernels.fixed_base_gpu import GpuFixedBase
+from cuzk.kernels.fixed_base_gpu import GpuFixedBase, fixed_base_layout
 from cuzk.kernels.points_gpu import NATURAL_ORDER, Advance, GpuPoints
 
 _BATCH = 1 << 20
@@ -56,6 +56,10 @@ class EphemeralParameters:
         assert self.values is not None, "they were let go"
         multiples = GpuFixedBase(device, form_of(section), self.counts.of(section), min(largest, _BATCH))
         return _Multiples(self.host, self.values, section, multiples)
+
+    def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:
+        count, most = self.counts.of(section), min(largest, _BATCH)
+        return fixed_base_layout(form_of(section), count, most, multiprocessors).nbytes
 
     def let_go(self) -> None:
         """Free the host's memory, when all sections are on the card."""

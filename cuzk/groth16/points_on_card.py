@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.groth16.card_plan import form_of
+from cuzk.groth16.card_plan import form_of, of_decoder
 from cuzk.groth16.parameters import ParameterFile, Parameters, PointCounts, SectionName
 from cuzk.groth16.target import bad_point
 from cuzk.groth16.verifying_key import VerifyingKey
@@ -44,6 +44,9 @@ class PointSource(Parameters, Protocol):
 
     def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
         """For parts of at most `largest` points."""
+
+    def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:
+        """What it takes of a card's memory."""
 
 
 def on_card(
@@ -85,6 +88,9 @@ class PointsOfFile:
 
     def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
         return _FileReader(self.file, section, PointDecoder(device, form_of(section), largest))
+
+    def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:
+        return of_decoder(section, largest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

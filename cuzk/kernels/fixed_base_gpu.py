@@ -130,6 +130,25 @@ def kernels_of_multiples() -> list[CudaKernel]:
     return [*additions, *ends, table_pairs, digit_pairs]
 
 
+def fixed_base_layout(form: Form, count: int, most: int, multiprocessors: int) -> Layout:
+    """All of the card's memory that a `GpuFixedBase` takes, on a card of so many multiprocessors."""
+    bits = best_window(count)
+    windows = windows_of(bits)
+    last_level, shape = windows << (bits - 1), DEFAULT_SHAPES[form.degree][0]
+    parts = Layout()
+    for axis in "xy":
+        parts.add(f"table_{axis}", ((windows << bits) + windows * bits, form.words))
+        parts.add(f"sums_{axis}", (most, form.words))
+    parts.add("scalars", (most, 4), np.uint64)
+    parts.add("pairs", max((windows - 1) * most, last_level), np.uint64)
+    parts.add("sizes", bits + 1)  # of each level of the table; the last is that of a batch
+    parts.add("bases", bits + 1)
+    parts.add("prefixes", (prefix_rows(shape, multiprocessors, max(most, last_level)), form.words))
+    parts.add("encoded", (most, encoded_bytes(form)), np.uint8)
+    parts.add("identities", 1)
+    return parts
+
+
 class GpuFixedBase:
     """The window table of a group's generator on a card, with what a batch needs. `close` frees it.
 
@@ -148,7 +167,7 @@ class GpuFixedBase:
         self._first_doubling = self._windows << self.bits
         self._points = self._first_doubling + self._windows * self.bits
         self._shape = DEFAULT_SHAPES[form.degree][0]
-        layout = self._layout()
+        layout = fixed_base_layout(form, count, most, device.card.multiprocessors)
         self._memory = device.allocate(layout.nbytes, np.uint8)
         self._at = layout.carve(self._memory)
         self._pinned: list[PinnedArray] = []
@@ -162,23 +181,6 @@ class GpuFixedBase:
         except BaseException:
             self.close()
             raise
-
-    def _layout(self) -> Layout:
-        words, last_level = self.form.words, self._windows << (self.bits - 1)
-        parts = Layout()
-        for axis in "xy":
-            parts.add(f"table_{axis}", (self._points, words))
-            parts.add(f"sums_{axis}", (self.most, words))
-        parts.add("scalars", (self.most, 4), np.uint64)
-        parts.add("pairs", max((self._windows - 1) * self.most, last_level), np.uint64)
-        parts.add("sizes", self.bits + 1)  # of each level of the table; the last is that of a batch
-        parts.add("bases", self.bits + 1)
-        multiprocessors = self.device.card.multiprocessors
-        prefixes = prefix_rows(self._shape, multiprocessors, max(self.most, last_level))
-        parts.add("prefixes", (prefixes, words))
-        parts.add("encoded", (self.most, encoded_bytes(self.form)), np.uint8)
-        parts.add("identities", 1)
-        return parts
 
     def _adder(self, pool: str, n_points: int, pairs: DeviceArray, number: int) -> Launch:
         """A launch of additions whose pool is `table` or `sums`; see `pair_add_kernel`."""

@@ -192,8 +192,8 @@ def proven_idly(target: GpuTarget, toy: Circuit) -> None:
 def streamed(monkeypatch: pytest.MonkeyPatch, sections: Sequence[SectionName], slice_points: int) -> None:
     """Whatever the card has, these sections pass over it in slices."""
 
-    def plan(facts: Any, counts: Any, full: Any, synthesis_bytes: int) -> CardPlan:
+    def plan(facts: Any, counts: Any, full: Any, synthesis_bytes: int, reader_bytes: Any) -> CardPlan:
         cut = dict.fromkeys(sections, slice_points)
-        return CardPlan._cut(facts, counts, full, synthesis_bytes, cut)
+        return CardPlan._cut(facts, counts, full, synthesis_bytes, cut, reader_bytes)
 
     monkeypatch.setattr(CardPlan, "of", plan)
