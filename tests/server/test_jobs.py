@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections import deque
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from cuzk.errors import DeviceError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.daemon import Daemon
 from cuzk.server.service import DURABLE_KEY, POSITION_KEY
-from tests.engine.fakes import raises, wrong
+from tests.engine.fakes import raises, stalls, wrong
 from tests.server.fakes import MIB, FakeProver, proof_of
 from tests.server.hall import Caller, porep, refused, until
 from tests.server.test_service import CANCELLED, COMPLETED, played
@@ -221,19 +222,22 @@ def test_a_job_that_is_wanted_sooner_by_another_goes_sooner(tmp_path: Path) -> N
 
 
 def test_overload_queues_and_tells_how_many_come_first(tmp_path: Path) -> None:
-    """Of 24 inputs the engine's memory holds two."""
-    prover = FakeProver(host_bytes=64 * MIB)
+    """Of 24 inputs the engine's memory holds two; the device stands still until all are there."""
+    prover, all_there = FakeProver(host_bytes=64 * MIB), threading.Event()
+    prover.setup.fates["cuda:0"] = deque([stalls(all_there)] * 2)
 
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        submits = [porep(str(k), b"%4d" % k + bytes(3 * MIB), sector_number=200) for k in range(24)]
+        submits = [porep(str(k), b"%4d" % k + bytes(3 * MIB)) for k in range(24)]
         calls = [caller.prove(submit) for submit in submits]
+        await begun(daemon, 24)
+        all_there.set()
         positions = []
         for submit, call in zip(submits, calls, strict=True):
             assert (await call).result.proof == proof_of(submit)
             said = dict(iter(await call.initial_metadata()))
             positions.append(int(said[POSITION_KEY]))
             assert said[DURABLE_KEY] == "yes"
-        assert max(positions) > 5 and min(positions) == 0
+        assert max(positions) > 15 and min(positions) == 0
         last = await caller.call("SubmitProof", porep("last"))
         assert (last.job_id, last.queue_position, last.assigned_gpu) == ("last", 0, "")
         assert daemon.store.in_memory == 0
