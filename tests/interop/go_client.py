@@ -71,15 +71,14 @@ def _generate(go: str, plugin: str, sources: Path) -> None:
 
 
 def _built(go: str, package: str, sources: Path) -> Path:
-    program = sources / "bin" / Path(package).name
-    program = program if package != "." else sources / "bin" / "curio"
+    program = sources / "bin" / (Path(package).name or "curio")
     done = _run([go, "build", "-o", str(program), package], sources)
     assert done.returncode == 0, done.stderr.decode()
     return program
 
 
 def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false", "GOWORK": "off"}
+    environment = {**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=BUILDING_S)
 
 

@@ -17,7 +17,6 @@ MIB = 1 << 20
 #: The processes themselves, and for each size what two messages take that are received, one that is read, and
 #: the first bytes of all others: bounds, whatever the number of requests.
 HELD_MIB = {1: 600, 32: 1000, 100: 4096}
-LATE_S = 0.05
 
 
 def loaded(folder: Path, count: int, mib: int, *, is_ahead: bool = False) -> list[float]:
@@ -42,11 +41,12 @@ def test_all_of_many_requests_at_once_get_their_own_proofs(count: int, mib: int,
 
 @pytest.mark.stress
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("count", "mib", "late_s"), [(1000, 1, LATE_S), (20, 100, 10 * LATE_S)])
+@pytest.mark.parametrize(("count", "mib", "late_s"), [(1000, 1, 0.05), (20, 100, 2.0)])
 def test_status_is_answered_soon_while_a_thousand_requests_and_very_large_ones_come(
     count: int, mib: int, late_s: float, tmp_path: Path
 ) -> None:
-    """A message of 100 MiB keeps Python's lock for a tenth of a second, in gRPC's own code."""
+    """A message of 100 MiB keeps Python's lock for a tenth of a second or two, in gRPC's own code; several
+    may follow each other."""
     if os.geteuid():
         pytest.skip("only root can go ahead of what else this machine does")
     assert load.quantile(loaded(tmp_path, count, mib, is_ahead=True), 0.99) < late_s
