@@ -263,8 +263,18 @@ def at_work(engine: Pipeline) -> list[str | None]:
 
 
 def test_what_a_stalled_device_is_at_is_proven_on_another_and_its_own_end_is_forgotten() -> None:
-    release = threading.Event()
-    setup = FakeSetup(fates={name: deque([stalls(release)]) for name in ("cuda:0",)})
+    begun, release = threading.Event(), threading.Event()
+
+    def begins_and_stalls(turn: Any) -> None:
+        begun.set()
+        stalls(release)(turn)
+
+    def not_before_the_other(turn: Any) -> None:
+        assert begun.wait(SOON_S)
+
+    setup = FakeSetup(
+        fates={"cuda:0": deque([begins_and_stalls]), "cuda:1": deque([not_before_the_other] * 2)}
+    )
     with pipeline("cuda:0", "cuda:1", stall_after_s=0.02) as engine:
         events = engine.events()
         works = [FakeWork(f"w{k}", (0, 1, 2), setup) for k in range(4)]
