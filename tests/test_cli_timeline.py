@@ -160,7 +160,7 @@ def test_a_log_that_says_nothing_is_refused_with_what_to_do(
         ["analyze", "LOG", "--gap-ms", "-1"],
         ["analyze", "LOG", "--workers-per-gpu", "0"],
         ["plot", "LOG"],
-        ["plot", "LOG", "--out", "picture.png"],
+        ["plot", "LOG", "--out", "picture.gif"],
         ["plot", "LOG", "--out", "picture"],
         ["export", "LOG"],
         ["export", "LOG", "--format", "csv"],
