@@ -158,6 +158,7 @@ def loaded_after(code: str) -> set[str]:
         "import cuzk.cli\ntry: cuzk.cli.main(['--help'])\nexcept SystemExit: pass",
         "import cuzk.cli\ntry: cuzk.cli.main(['prove', '--help'])\nexcept SystemExit: pass",
         "import cuzk.timeline.page, cuzk.timeline.chrome, cuzk.timeline.record",
+        "import cuzk.server.client",
     ],
 )
 def test_the_front_door_loads_no_heavy_library(code: str) -> None:

@@ -10,13 +10,9 @@ import grpc
 
 from cuzk.errors import CuzkError, InputError, ResourceError, UsageError
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.service import MESSAGE_BYTES, SERVICE
+from cuzk.server.contract import MESSAGE_LIMITS, SERVICE
 
 _Answer = TypeVar("_Answer")
-_OPTIONS = [
-    ("grpc.max_receive_message_length", MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MESSAGE_BYTES),
-]
 
 
 def target_of(address: str) -> str:
@@ -47,11 +43,11 @@ class Client:
         self.address, target = address, target_of(address)
         self._metadata = [] if token is None else [("authorization", f"Bearer {token}")]
         if authority is None and not address.startswith("https://"):
-            self._channel = grpc.insecure_channel(target, options=_OPTIONS)
+            self._channel = grpc.insecure_channel(target, options=MESSAGE_LIMITS)
         else:
             roots = None if authority is None else authority.read_bytes()
             credentials = grpc.ssl_channel_credentials(root_certificates=roots)
-            self._channel = grpc.secure_channel(target, credentials, options=_OPTIONS)
+            self._channel = grpc.secure_channel(target, credentials, options=MESSAGE_LIMITS)
 
     def prove(self, submit: pb.SubmitProofRequest) -> pb.AwaitProofResponse:
         """How it ended, once it has; a proof that failed is an answer. Raises CuzkError, as all calls do."""

@@ -25,6 +25,7 @@ from cuzk.server.address import Address
 from cuzk.server.book import Book
 from cuzk.server.card_readings import CardReading
 from cuzk.server.chronicle import Chronicle
+from cuzk.server.contract import SERVICE
 from cuzk.server.feeder import Feeder
 from cuzk.server.journal import Journal, open_journal
 from cuzk.server.kinds import circuit_id
@@ -34,7 +35,7 @@ from cuzk.server.manager import tell
 from cuzk.server.readers import Read, Readers
 from cuzk.server.recovery import let_go, take_up, write_down
 from cuzk.server.seam import Prover
-from cuzk.server.service import SERVICE, Service
+from cuzk.server.service import Service
 from cuzk.server.store import Store
 
 _LOG = Log("cuzk_daemon")

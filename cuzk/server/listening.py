@@ -12,16 +12,16 @@ from grpc_reflection.v1alpha import reflection
 from cuzk.errors import ResourceError
 from cuzk.server.access import Access, RequireToken
 from cuzk.server.address import Address, numeric, owned_socket, permit, private
+from cuzk.server.contract import MESSAGE_LIMITS, SERVICE
 from cuzk.server.log import Log
-from cuzk.server.service import MESSAGE_BYTES, SERVICE, Service
+from cuzk.server.service import Service
 
 _LOG = Log("cuzk_daemon")
 _MS = 1000
 _HANDSHAKE_S = 20  # a connection that has not said by then what it wants is closed
 _PING_S, _ANSWER_S = 30, 20  # clients that are gone without a word are found out: nobody waits for their jobs
 _OPTIONS = [
-    ("grpc.max_receive_message_length", MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MESSAGE_BYTES),
+    *MESSAGE_LIMITS,
     ("grpc.so_reuseport", 0),  # else a second daemon would share the port in silence
     ("grpc.server_handshake_timeout_ms", _HANDSHAKE_S * _MS),
     ("grpc.keepalive_time_ms", _PING_S * _MS),

@@ -21,6 +21,7 @@ from cuzk.errors import BusyError, CuzkError, InputError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.book import Book, Entry
 from cuzk.server.card_readings import CardReading
+from cuzk.server.contract import SERVICE
 from cuzk.server.feeder import Feeder
 from cuzk.server.intake import as_prove_request
 from cuzk.server.log import Log
@@ -38,9 +39,6 @@ from cuzk.server.readers import Readers
 from cuzk.server.seam import Prover
 from cuzk.server.store import Store
 
-SERVICE = "cuzk.v1.ProvingEngine"
-#: Of what a call may bring or take: what Curio's client allows.
-MESSAGE_BYTES = 256 << 20
 #: Metadata of Submit and Prove: how many jobs came first, and whether the job survives a restart.
 POSITION_KEY, DURABLE_KEY = "cuzk-queue-position", "cuzk-durable"
 

@@ -12,9 +12,9 @@ import grpc
 
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.address import Address
+from cuzk.server.contract import SERVICE
 from cuzk.server.daemon import Daemon, DaemonSettings
 from cuzk.server.readers import Read
-from cuzk.server.service import SERVICE
 from tests.server.fakes import FakeProver, read_fake
 
 SOON_S = 30.0  # by far more than anything here takes

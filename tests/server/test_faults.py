@@ -21,7 +21,7 @@ import pytest
 from cuzk.errors import CuzkError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.client import Client
-from cuzk.server.service import SERVICE
+from cuzk.server.contract import SERVICE
 from tests.server.fakes import proof_of
 from tests.server.hall import porep
 from tests.server.processes import READY, SOON_S, Process, daemon, path_of

@@ -12,8 +12,8 @@ import pytest
 
 from cuzk.errors import InputError
 from cuzk.server import proving_pb2 as pb
+from cuzk.server.contract import SERVICE
 from cuzk.server.intake import read_request
-from cuzk.server.service import SERVICE
 from tests.server.fakes import FakeProver
 from tests.server.fuzz import Findings, fuzz, numbers_for
 from tests.server.hall import SOON_S, refused, running

@@ -13,6 +13,7 @@ from cuzk.server import proving_pb2 as pb
 from cuzk.server import service
 from cuzk.server.book import Book
 from cuzk.server.card_readings import CardReading
+from cuzk.server.contract import SERVICE
 from cuzk.server.daemon import Daemon
 from cuzk.server.messages import status_message
 from tests.server.fakes import MIB, FakeProver, proof_of
@@ -146,13 +147,13 @@ def test_clients_that_send_no_request_hold_nobody_up(tmp_path: Path, monkeypatch
     monkeypatch.setattr(service, "_SLOW_S", 0.05)
 
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        stubs = [caller.channel.stream_unary(f"/{service.SERVICE}/Prove") for _ in range(12)]
+        stubs = [caller.channel.stream_unary(f"/{SERVICE}/Prove") for _ in range(12)]
         silent = [stub(timeout=SOON_S) for stub in stubs]
         for call in silent:
             await call.wait_for_connection()
         assert (await caller.prove(porep("a"))).result.status == COMPLETED
         monkeypatch.setattr(service, "_RECEIVE_S", 0.0)
-        code, text = await refused(caller.channel.stream_unary(f"/{service.SERVICE}/Prove")(timeout=SOON_S))
+        code, text = await refused(caller.channel.stream_unary(f"/{SERVICE}/Prove")(timeout=SOON_S))
         assert code is grpc.StatusCode.ABORTED and "no request came" in text
         for call in silent:
             call.cancel()
@@ -162,7 +163,7 @@ def test_clients_that_send_no_request_hold_nobody_up(tmp_path: Path, monkeypatch
 
 def test_a_call_without_a_message_lacks_its_submit_field(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        call = caller.channel.stream_unary(f"/{service.SERVICE}/Prove")(timeout=SOON_S)
+        call = caller.channel.stream_unary(f"/{SERVICE}/Prove")(timeout=SOON_S)
         await call.done_writing()
         code, text = await refused(call)
         assert code is grpc.StatusCode.INVALID_ARGUMENT and "missing submit field" in text

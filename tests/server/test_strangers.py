@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from cuzk.server.service import SERVICE
+from cuzk.server.contract import SERVICE
 from tests.server.fakes import proof_of
 from tests.server.hall import SOON_S, porep, refused, running
 
