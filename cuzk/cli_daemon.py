@@ -14,7 +14,7 @@ import cuzk
 from cuzk.cli_engine import EngineFlags, engine_options
 from cuzk.errors import UsageError
 from cuzk.folders import data_folder
-from cuzk.options import PATH, F, debug_option
+from cuzk.options import PATH, F, debug_option, load_config
 
 if TYPE_CHECKING:
     from cuzk.config import Config
@@ -23,16 +23,10 @@ if TYPE_CHECKING:
     from cuzk.server.log import Log
 
 
-def _load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
-    from cuzk import config
-
-    return config.load(path)
-
-
 def serve_options(function: F) -> F:
     """All of them, under the names that Curio's daemon has for the first three."""
     for option in reversed((
-        click.option("-c", "--config", "settings", type=PATH, callback=_load_config,
+        click.option("-c", "--config", "settings", type=PATH, callback=load_config,
                      help="Configuration file; without it the user's own, else /data/zk/cuzk.toml."),
         click.option("-l", "--listen", metavar="ADDRESS", help="unix:///path, or host:port."),
         click.option("--log-level", metavar="LEVEL", help="trace, debug, info, warn, error; RUST_LOG wins."),

@@ -82,7 +82,8 @@ class CommitmentType(click.ParamType):  # type: ignore[type-arg]
             self.fail(error.what, param, ctx)
 
 
-def _load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
+def load_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> Config:
+    """Of options that name a configuration file."""
     from cuzk import config
 
     return config.load(path)
@@ -113,7 +114,7 @@ config_option = click.option(
     "--config",
     "settings",
     type=PATH,
-    callback=_load_config,
+    callback=load_config,
     help="Configuration file instead of the user's own.",
 )
 params_option = click.option("--params", type=PATH, help="Folder of parameters, searched before all others.")
