@@ -30,7 +30,7 @@ class DaemonFlags:
         """By the command line, else where the configuration says that the daemon listens."""
         from cuzk.cli_daemon import require_libraries
 
-        require_libraries()
+        require_libraries("grpc")
         from cuzk.server.access import Access
         from cuzk.server.client import Client
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ def serve(
     flags: EngineFlags,
 ) -> None:
     """Prove for clients over gRPC, as Curio's daemon does, until a signal comes."""
-    require_libraries()
+    require_libraries("aiohttp", "grpc", "prometheus_client")
     import asyncio
 
     from cuzk.server import log
@@ -110,12 +111,11 @@ def _tell_engine(told: Log, engine: Engine) -> None:
     told.info("cuzk engine started", num_workers=workers * len(names), pipeline=True)
 
 
-def require_libraries() -> None:
-    """Raises UsageError where those of the daemon and its clients are missing."""
+def require_libraries(*names: str) -> None:
+    """Load those of the daemon or its clients. Raises UsageError where one is missing."""
     try:
-        import aiohttp  # noqa: F401
-        import grpc  # noqa: F401
-        import prometheus_client  # noqa: F401
+        for name in names:
+            import_module(name)
     except ImportError as error:
         raise UsageError(
             "daemon and clients need more libraries than a prover", next="pip install 'cuzk[server]'"
