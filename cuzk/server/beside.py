@@ -28,7 +28,7 @@ class Beside:
         self._metrics = Metrics(observation)
         self._server: StatusServer | None = None
 
-    def metrics(self, daemon: Daemon) -> str:
+    def metrics(self) -> str:
         """For GetMetrics."""
         return self._metrics.text()
 

@@ -99,7 +99,7 @@ class Daemon:
         *,
         prepare: Callable[[], object] | None = None,
         companions: Sequence[Companion] = (),
-        metrics: Callable[[Daemon], str] = lambda daemon: "",
+        metrics: Callable[[], str] = str,
         cards: Callable[[], Mapping[str, CardReading]] = dict,
     ) -> None:
         self.settings, self.prover = settings, prover
@@ -191,7 +191,7 @@ class Daemon:
             prover=self.prover,
             store=self.store,
             is_durable=_never if self._journal is None else self._journal.has,
-            metrics=lambda: self._metrics(self),
+            metrics=self._metrics,
             cards=self._cards,
         )
 

@@ -44,7 +44,7 @@ def main() -> None:
         opening_s=given.opening_s, host_bytes=given.host_mib * MIB, recorder=Timeline(sys.stderr.buffer)
     )
     try:
-        daemon = Daemon(settings, prover, read_fake, metrics=lambda daemon: "cuzk_fake 1\n")
+        daemon = Daemon(settings, prover, read_fake, metrics=lambda: "cuzk_fake 1\n")
         asyncio.run(daemon.run())
     except CuzkError as error:
         sys.exit(str(error))
