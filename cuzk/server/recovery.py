@@ -44,12 +44,12 @@ def let_go(book: Book, store: Store) -> None:
     book.on_ended.append(ended)
 
 
-def take_up(book: Book, store: Store, journal: Journal, folder: Path) -> int:
-    """Results that are not too old answer again, jobs that waited wait again. How many wait.
+def take_up(book: Book, store: Store, journal: Journal, folder: Path) -> None:
+    """Results that are not too old answer again, jobs that waited wait again.
 
     Before `write_down`, since the journal has them already; what cannot go on is written down as failed.
     """
-    oldest, waiting, used = book.now() - book.kept_s, 0, set()
+    oldest, used = book.now() - book.kept_s, set()
     for record in journal.records():
         at = record.accepted_at if record.outcome is None else record.outcome.ended_at
         if at < oldest or record.identity[0] not in KINDS:
@@ -70,13 +70,11 @@ def take_up(book: Book, store: Store, journal: Journal, folder: Path) -> int:
             book.end(entry, Outcome(status=Status.FAILED, error=error))
             journal.ended(entry)
             continue
-        waiting += 1
         _LOG.info("job taken up again", job_id=entry.id, proof_kind=entry.kind.name, begun=record.begun)
     journal.forget(most=book.kept, before=oldest)
     journal.forget_waiting(before=oldest)
     for path in leftovers(folder, used):
         path.unlink(missing_ok=True)
-    return waiting
 
 
 def _hopeless(record: Record) -> str | None:
