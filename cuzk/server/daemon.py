@@ -12,10 +12,10 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from grpc_health.v1 import health, health_pb2
 
@@ -265,16 +265,14 @@ class Daemon:
     async def _drain(self, number: int) -> None:
         self.is_draining, self.is_ready = True, False
         self.service.is_open = False
-        loop = asyncio.get_running_loop()
         name = signal.Signals(number).name
         _LOG.info(f"received {name}, shutting down", jobs=len(list(self.book.under_way)))
         tell(STOPPING="1", STATUS="waiting for jobs to end")
         await self._report(False)
         self.feeder.stop()
-        end = loop.time() + self.settings.drain_s
-        for entry in list(self.book.under_way):
-            if entry.outcome is None and loop.time() < end:
-                await _unless_late(entry.ended.wait(), end - loop.time())
+        ends = asyncio.gather(*(entry.ended.wait() for entry in self.book.under_way))
+        with suppress(TimeoutError, asyncio.TimeoutError):
+            await asyncio.wait_for(ends, self.settings.drain_s)
         for entry in list(self.book.under_way):
             self.book.hand_back(entry)
         if not await asyncio.to_thread(self.prover.close, drain=False, timeout_s=_CLOSING_S):
@@ -285,13 +283,6 @@ class Daemon:
 def _report_mistake(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         _LOG.error("readiness is not watched any more: a mistake in cuzk", error=repr(error))
-
-
-async def _unless_late(coming: Any, timeout_s: float) -> None:
-    try:
-        await asyncio.wait_for(coming, timeout_s)
-    except (TimeoutError, asyncio.TimeoutError):
-        return
 
 
 async def _never(entry: object) -> bool:
