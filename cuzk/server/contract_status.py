@@ -13,7 +13,7 @@ from typing import Any
 
 from cuzk.engine.jobs import Stage, Status
 from cuzk.engine.status import JobStatus, PartitionStatus, WorkerStatus
-from cuzk.server.history import Ended
+from cuzk.server.history import FAILURES, Ended
 from cuzk.server.metrics import jobs_waiting
 from cuzk.server.observation import Sight
 
@@ -149,17 +149,11 @@ def _srs(sight: Sight, circuit_id: Callable[[str], str]) -> list[dict[str, Any]]
 
 
 def _counters(sight: Sight) -> dict[str, Any]:
-    def by_kind(*statuses: Status) -> dict[str, int]:
-        counts: Counter[str] = Counter()
-        for (kind, status), count in sight.told.ended.items():
-            if status in statuses:
-                counts[kind] += count
-        return dict(counts)
-
+    told = sight.told
     return {
-        "total_completed": sight.told.count(Status.COMPLETED),
-        "total_failed": sight.told.count(Status.FAILED, Status.TIMEOUT),
-        "completed_by_kind": by_kind(Status.COMPLETED),
-        "failed_by_kind": by_kind(Status.FAILED, Status.TIMEOUT),
+        "total_completed": told.count(Status.COMPLETED),
+        "total_failed": told.count(*FAILURES),
+        "completed_by_kind": told.by_kind(Status.COMPLETED),
+        "failed_by_kind": told.by_kind(*FAILURES),
         "queue_depth": jobs_waiting(sight),
     }

@@ -27,6 +27,8 @@ CAUSES: tuple[tuple[type[Exception], str], ...] = (
     (errors.EngineError, "called off"),
 )
 INTERNAL = "internal"
+#: How a job ends of which somebody wanted a proof and got none.
+FAILURES = (Status.FAILED, Status.TIMEOUT)
 #: Of a partition, and why: each is one attempt more than if all had gone well.
 RETRIES = {
     What.WRONG_PROOF: "wrong proof",
@@ -64,11 +66,6 @@ class Ended:
             return ""
         return next((cause for kind, cause in CAUSES if isinstance(self.error, kind)), INTERNAL)
 
-    @property
-    def is_failure(self) -> bool:
-        """Whether somebody wanted a proof and got none."""
-        return self.status in (Status.FAILED, Status.TIMEOUT)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
@@ -92,9 +89,17 @@ class Told:
     refused: tuple[tuple[int, errors.CuzkError], ...]
     incidents: tuple[tuple[int, EngineEvent], ...]
 
+    def by_kind(self, *statuses: Status) -> dict[str, int]:
+        """Jobs that ended so; kinds without any are left out."""
+        counts: Counter[str] = Counter()
+        for (kind, status), n in self.ended.items():
+            if status in statuses:
+                counts[kind] += n
+        return dict(counts)
+
     def count(self, *statuses: Status) -> int:
-        """Jobs of all kinds that ended so."""
-        return sum(n for (_, status), n in self.ended.items() if status in statuses)
+        """Those of all kinds."""
+        return sum(self.by_kind(*statuses).values())
 
 
 class History:
@@ -133,7 +138,7 @@ class History:
                 self._total_s[ended.kind] += ended.timings.total_ms / 1000
                 self._completed_ms.append(now)
                 self._forget(now)
-            elif ended.is_failure:
+            elif ended.status in FAILURES:
                 self._causes[ended.cause] += 1
                 self._failures.append((now, ended))
 

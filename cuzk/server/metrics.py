@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -17,14 +18,15 @@ from cuzk.engine.jobs import Stage, Status
 from cuzk.engine.status import DeviceStatus, MemoryStatus
 from cuzk.server.card_readings import CardReading
 from cuzk.server.gpu_time import GpuTimes
-from cuzk.server.history import CAUSES, INTERNAL, RETRIES
+from cuzk.server.history import CAUSES, FAILURES, INTERNAL, RETRIES
 from cuzk.server.observation import Observation, Sight
 from cuzk.server.stages import kind_label
+
+T = TypeVar("T")
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: The stretch of time that efficiency is of.
 WINDOW_MS = 300_000
-_FAILED = (Status.FAILED, Status.TIMEOUT)
 
 
 class Metrics:
@@ -59,14 +61,14 @@ def contract_text(sight: Sight) -> str:
     """In their order, each with HELP and TYPE even where there is no sample."""
     told = sight.told
     workers = [worker for device in sight.engine.devices for worker in device.workers]
-    completed = _by_kind(sight, Status.COMPLETED)
+    completed, failed = _labels(told.by_kind(Status.COMPLETED)), _labels(told.by_kind(*FAILURES))
     lines = [
         *_family("cuzk_proofs_completed_total", "counter", "Proofs completed.", told.count(Status.COMPLETED)),
-        *_family("cuzk_proofs_failed_total", "counter", "Jobs without a proof.", told.count(*_FAILED)),
+        *_family("cuzk_proofs_failed_total", "counter", "Jobs without a proof.", told.count(*FAILURES)),
         *_family("cuzk_uptime_seconds", "gauge", "Since the start.", int(sight.engine.uptime_s)),
         *_family("cuzk_queue_depth", "gauge", "Jobs that nothing was begun of.", jobs_waiting(sight)),
         *_family("cuzk_proofs_completed", "counter", "Proofs completed, by kind.", completed),
-        *_family("cuzk_proofs_failed", "counter", "The same, by kind.", _by_kind(sight, *_FAILED)),
+        *_family("cuzk_proofs_failed", "counter", "The same, by kind.", failed),
     ]  # fmt: skip
     if completed:
         lines += _durations(completed, told.total_s)
@@ -81,13 +83,8 @@ def jobs_waiting(sight: Sight) -> int:
     return len(sight.waiting) + sum(job.status is Status.WAITING for job in sight.engine.jobs)
 
 
-def _by_kind(sight: Sight, *statuses: Status) -> dict[str, int]:
-    """Jobs that ended so, by the label of their kind; kinds without any are left out."""
-    counts: dict[str, int] = {}
-    for (kind, status), count in sight.told.ended.items():
-        if status in statuses:
-            counts[kind_label(kind)] = counts.get(kind_label(kind), 0) + count
-    return counts
+def _labels(by_kind: Mapping[str, T]) -> dict[str, T]:
+    return {kind_label(kind): value for kind, value in by_kind.items()}
 
 
 def _family(name: str, type: str, help: str, value: int | Mapping[str, int]) -> Iterator[str]:
@@ -102,7 +99,7 @@ def _family(name: str, type: str, help: str, value: int | Mapping[str, int]) -> 
 def _durations(completed: Mapping[str, int], total_s: Mapping[str, float]) -> Iterator[str]:
     """A summary without quantiles. Unlike the original's it never falls."""
     name = "cuzk_proof_duration_seconds"
-    seconds = {kind_label(kind): total for kind, total in total_s.items()}
+    seconds = _labels(total_s)
     yield f"# HELP {name} Time of completed proofs."
     yield f"# TYPE {name} summary"
     for kind, count in sorted(completed.items()):
