@@ -14,7 +14,6 @@ from typing import Any
 from cuzk.engine.jobs import Stage, Status
 from cuzk.engine.status import JobStatus, PartitionStatus, WorkerStatus
 from cuzk.server.history import FAILURES, Ended
-from cuzk.server.metrics import jobs_waiting
 from cuzk.server.observation import Sight
 
 #: Jobs that ended are shown for so long.
@@ -155,5 +154,5 @@ def _counters(sight: Sight) -> dict[str, Any]:
         "total_failed": told.count(*FAILURES),
         "completed_by_kind": told.by_kind(Status.COMPLETED),
         "failed_by_kind": told.by_kind(*FAILURES),
-        "queue_depth": jobs_waiting(sight),
+        "queue_depth": sight.jobs_waiting,
     }

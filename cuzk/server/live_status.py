@@ -18,7 +18,6 @@ from cuzk.engine.status import DeviceStatus, JobStatus, MemoryStatus, WorkerStat
 from cuzk.server.contract_status import Took
 from cuzk.server.gpu_time import GpuTime, GpuTimes
 from cuzk.server.history import Ended
-from cuzk.server.metrics import jobs_waiting
 from cuzk.server.observation import Sight, WaitingJob
 from cuzk.server.recent import Recent
 from cuzk.timeline.spans import Kind, Span
@@ -39,8 +38,8 @@ def live_status(sight: Sight, took_of: Callable[[str], Took]) -> dict[str, Any]:
         "not_ready": sight.not_ready,
         "closing": engine.closing,
         "queue": {
-            "jobs_waiting": jobs_waiting(sight),
-            "jobs_running": len(engine.jobs) + len(sight.waiting) - jobs_waiting(sight),
+            "jobs_waiting": sight.jobs_waiting,
+            "jobs_running": len(engine.jobs) + len(sight.waiting) - sight.jobs_waiting,
             "partitions_pending": engine.pending,
             "partitions_ready": engine.ready,
             "waits_for_memory": engine.waits_for_memory,

@@ -66,7 +66,7 @@ def contract_text(sight: Sight) -> str:
         *_family("cuzk_proofs_completed_total", "counter", "Proofs completed.", told.count(Status.COMPLETED)),
         *_family("cuzk_proofs_failed_total", "counter", "Jobs without a proof.", told.count(*FAILURES)),
         *_family("cuzk_uptime_seconds", "gauge", "Since the start.", int(sight.engine.uptime_s)),
-        *_family("cuzk_queue_depth", "gauge", "Jobs that nothing was begun of.", jobs_waiting(sight)),
+        *_family("cuzk_queue_depth", "gauge", "Jobs that nothing was begun of.", sight.jobs_waiting),
         *_family("cuzk_proofs_completed", "counter", "Proofs completed, by kind.", completed),
         *_family("cuzk_proofs_failed", "counter", "The same, by kind.", failed),
     ]  # fmt: skip
@@ -76,11 +76,6 @@ def contract_text(sight: Sight) -> str:
     lines += _family("cuzk_running_jobs", "gauge", "Workers that are at a partition.", busy)
     lines += _family("cuzk_gpu_workers", "gauge", "Workers of all devices.", len(workers))
     return "\n".join(lines) + "\n"
-
-
-def jobs_waiting(sight: Sight) -> int:
-    """Accepted, and no partition of them begun."""
-    return len(sight.waiting) + sum(job.status is Status.WAITING for job in sight.engine.jobs)
 
 
 def _labels(by_kind: Mapping[str, T]) -> dict[str, T]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cuzk.engine.events import EngineEvent, Subscription
-from cuzk.engine.jobs import Priority
+from cuzk.engine.jobs import Priority, Status
 from cuzk.engine.recorder import Recorder
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
@@ -76,6 +76,11 @@ class Sight:
     cards: Mapping[str, CardReading]
     kernel_ms: Mapping[int, int]
     lost: int
+
+    @property
+    def jobs_waiting(self) -> int:
+        """Accepted, and no partition of them begun."""
+        return len(self.waiting) + sum(job.status is Status.WAITING for job in self.engine.jobs)
 
 
 class Observation:
