@@ -14,6 +14,7 @@ from typing import Any
 from cuzk.engine.jobs import Stage, Status
 from cuzk.engine.status import JobStatus, PartitionStatus, WorkerStatus
 from cuzk.server.history import FAILURES, Ended
+from cuzk.server.kinds import circuit_id
 from cuzk.server.observation import Sight
 
 #: Jobs that ended are shown for so long.
@@ -29,12 +30,11 @@ _STATES = {
 
 #: Milliseconds of synthesis and of the last call of a job's partitions, as far as they ended.
 Took = Mapping["int | None", "tuple[int | None, int | None]"]
+#: The same by job.
+TookOf = Callable[[str], Took]
 
 
-def contract_status(
-    sight: Sight, took_of: Callable[[str], Took], circuit_id: Callable[[str], str]
-) -> dict[str, Any]:
-    """took_of: by job. circuit_id: clients' name of a setup."""
+def contract_status(sight: Sight, took_of: TookOf) -> dict[str, Any]:
     engine = sight.engine
     used, total = sum(m.used for m in engine.memory), sum(m.total for m in engine.memory)
     stages = Counter(part.stage for job in engine.jobs for part in job.partitions)
@@ -51,7 +51,7 @@ def contract_status(
             *_ended(sight, took_of),
         ],
         "gpu_workers": [_worker(ordinal, worker) for ordinal, worker in workers],
-        "allocations": {"srs": _srs(sight, circuit_id), "pce": []},
+        "allocations": {"srs": _srs(sight), "pce": []},
         "counters": _counters(sight),
         "buffers": {
             "synth_in_flight": stages[Stage.PREPARING],
@@ -85,7 +85,7 @@ def _partition(part: PartitionStatus, took: tuple[int | None, int | None]) -> di
     return {"index": part.partition, "state": _STATES[part.stage], "synth_ms": synth_ms, "gpu_ms": gpu_ms}
 
 
-def _ended(sight: Sight, took_of: Callable[[str], Took]) -> list[dict[str, Any]]:
+def _ended(sight: Sight, took_of: TookOf) -> list[dict[str, Any]]:
     now = sight.recent.now_ms
     return [
         _ended_job(ended, now - at, took_of(ended.job_id))
@@ -123,7 +123,7 @@ def _worker(ordinal: int, worker: WorkerStatus) -> dict[str, Any]:
     }
 
 
-def _srs(sight: Sight, circuit_id: Callable[[str], str]) -> list[dict[str, Any]]:
+def _srs(sight: Sight) -> list[dict[str, Any]]:
     """Parameters that are open, with what they take of the host and of all devices."""
     found: dict[str, dict[str, Any]] = {}
     for device in sight.engine.devices:

@@ -22,12 +22,11 @@ from typing import Any
 
 from aiohttp import web
 
-from cuzk.server.contract_status import contract_status
+from cuzk.server.contract_status import TookOf, contract_status
 from cuzk.server.door import Door
-from cuzk.server.kinds import circuit_id
 from cuzk.server.live_status import live_spans, live_status
 from cuzk.server.metrics import CONTENT_TYPE, Metrics
-from cuzk.server.observation import Observation
+from cuzk.server.observation import Observation, Sight
 from cuzk.server.recent import Recent
 from cuzk.server.status_page import content_security_policy, page
 
@@ -39,6 +38,7 @@ EVERY_S = 1.0
 PATIENCE_S = 10.0
 _OPEN = frozenset({"/", "/healthz", "/readyz"})
 
+Document = Callable[[Sight, TookOf], dict[str, Any]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -123,12 +123,15 @@ class StatusServer:
         return web.Response(body=self._metrics.text().encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _status(self, request: web.Request) -> web.Response:
-        sight, took_of = self._observation.look(), self._observation.recent.took_ms
-        return await _document(lambda: contract_status(sight, took_of, circuit_id))
+        return _json(await self._text_of(contract_status))
 
     async def _live(self, request: web.Request) -> web.Response:
+        return _json(await self._text_of(live_status))
+
+    async def _text_of(self, document: Document) -> str:
+        """Built beside the event loop, which answers others meanwhile: of a thousand jobs it takes 20 ms."""
         sight, took_of = self._observation.look(), self._observation.recent.took_ms
-        return await _document(lambda: live_status(sight, took_of))
+        return await asyncio.to_thread(lambda: _compact(document(sight, took_of)))
 
     # ---- events ----
 
@@ -164,8 +167,7 @@ class StatusServer:
         async with self._making:
             made, text = self._state
             if clock() - made > self._every_s / 2 or not text:
-                sight, took_of = self._observation.look(), self._observation.recent.took_ms
-                text = await asyncio.to_thread(lambda: _event("state", live_status(sight, took_of)))
+                text = _event("state", await self._text_of(live_status))
                 self._state = clock(), text
             return text
 
@@ -181,20 +183,18 @@ class StatusServer:
 
 
 def _spans_event(fresh: Recent) -> str:
-    return _event("spans", live_spans(fresh))
+    return _event("spans", _compact(live_spans(fresh)))
 
 
-def _event(name: str, document: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {_compact(document)}\n\n"
+def _event(name: str, data: str) -> str:
+    return f"event: {name}\ndata: {data}\n\n"
 
 
 def _compact(document: dict[str, Any]) -> str:
     return json.dumps(document, separators=(",", ":"))
 
 
-async def _document(build: Callable[[], dict[str, Any]]) -> web.Response:
-    """Built beside the event loop, which answers others meanwhile: of a thousand jobs it takes 20 ms."""
-    text = await asyncio.to_thread(lambda: _compact(build()))
+def _json(text: str) -> web.Response:
     return web.Response(body=text.encode(), content_type="application/json")
 
 

@@ -6,7 +6,7 @@ agrees with ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +15,7 @@ from cuzk import errors
 from cuzk.engine.events import EngineEvent
 from cuzk.engine.jobs import Status
 from cuzk.engine.status import DeviceStatus, JobStatus, MemoryStatus, WorkerStatus
-from cuzk.server.contract_status import Took
+from cuzk.server.contract_status import Took, TookOf
 from cuzk.server.gpu_time import GpuTime, GpuTimes
 from cuzk.server.history import Ended
 from cuzk.server.observation import Sight, WaitingJob
@@ -28,7 +28,7 @@ WINDOWS_S = (60, 300)
 _SHOWN = (Kind.SYNTHESIS, Kind.QUEUE, Kind.CALL, Kind.WAIT, Kind.KERNEL)
 
 
-def live_status(sight: Sight, took_of: Callable[[str], Took]) -> dict[str, Any]:
+def live_status(sight: Sight, took_of: TookOf) -> dict[str, Any]:
     engine, told, now = sight.engine, sight.told, sight.recent.now_ms
     times = GpuTimes(sight.recent)
     return {
@@ -62,7 +62,7 @@ def live_status(sight: Sight, took_of: Callable[[str], Took]) -> dict[str, Any]:
 _ENDS = (Status.COMPLETED, Status.FAILED, Status.TIMEOUT, Status.CANCELLED)
 
 
-def _jobs(sight: Sight, took_of: Callable[[str], Took]) -> list[dict[str, Any]]:
+def _jobs(sight: Sight, took_of: TookOf) -> list[dict[str, Any]]:
     """Those under way first, then those that wait, by priority and age, up to a limit."""
     now = sight.recent.now_ms
     in_order = sorted(sight.engine.jobs, key=lambda job: (job.status is Status.WAITING, -job.priority))

@@ -13,7 +13,6 @@ from cuzk.engine.status import SetupStatus
 from cuzk.errors import DeviceError
 from cuzk.server.contract_status import KEPT_MS, contract_status
 from cuzk.server.history import Ended
-from cuzk.server.kinds import circuit_id
 from cuzk.server.observation import WaitingJob
 from tests.server.sights import BUSY, NOW_MS, device, idle, job, sight, told, took, worker
 
@@ -71,7 +70,7 @@ DONE = Ended(job_id="good", kind="porep-c2", status=Status.COMPLETED, timings=to
 
 def document(*given: Any, took_of: dict[str, Any] | None = None, **facts: Any) -> dict[str, Any]:
     times = took_of or {}
-    made = contract_status(sight(*given, **facts), lambda name: times.get(name, {}), circuit_id)
+    made = contract_status(sight(*given, **facts), lambda name: times.get(name, {}))
     read: dict[str, Any] = json.loads(json.dumps(made))
     return read
 
