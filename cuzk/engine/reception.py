@@ -196,8 +196,7 @@ class Reception:
         """One caller gives up. False if the job had ended."""
         board = self._board
         with board.held():
-            key = board.runs.key_of(job.id)
-            run = None if job.result is not None or key is None else board.runs.under_way(key)
+            run = board.runs.of_job(job.id) if job.result is None else None
             if run is None:
                 return False
             board.withdraw(run, job, Status.CANCELLED, _cancelled())
@@ -207,8 +206,7 @@ class Reception:
         """Another caller, or the same, wants it sooner. Nothing if the job has ended."""
         board = self._board
         with board.held():
-            key = board.runs.key_of(job.id)
-            run = None if job.result is not None or key is None else board.runs.under_way(key)
+            run = board.runs.of_job(job.id) if job.result is None else None
             if run is not None and priority > job.priority:
                 job.priority = priority
                 board.set_priority(run)
@@ -217,8 +215,7 @@ class Reception:
         """End the work for everyone who waits for it. False if it is not under way."""
         board = self._board
         with board.held():
-            key = board.runs.key_of(job_id)
-            run = None if key is None else board.runs.under_way(key)
+            run = board.runs.of_job(job_id)
             if run is None:
                 return False
             board.end(run, Status.CANCELLED, error=_cancelled())

@@ -35,6 +35,10 @@ class Runs:
     def under_way(self, key: Hashable) -> Run | None:
         return self._live.get(key)
 
+    def of_job(self, job_id: str) -> Run | None:
+        """The run under way that goes by that id."""
+        return self._live.get(self._keys.get(job_id))
+
     def key_of(self, job_id: str) -> Hashable | None:
         return self._keys.get(job_id)
 
