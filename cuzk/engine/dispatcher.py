@@ -168,22 +168,22 @@ class Dispatcher:
             worker.computes, worker.since = True, self._board.clock()
             return not (worker.is_called_back or worker.is_lost)
 
-    def _leave(self, worker: Worker, errand: Prove, turn: Turn) -> None:
-        """The worker is done with the unit, whatever came out."""
-        worker.unit = None
+    def _leave(self, worker: Worker, errand: Prove, turn: Turn) -> bool:
+        """The worker is done with the unit, whatever came out. False if somebody else has got it."""
+        is_its_own, worker.unit = not worker.is_lost, None
         worker.computes = worker.is_stalled = worker.is_lost = worker.is_called_back = False
         errand.slot.users, errand.slot.since = errand.slot.users - 1, self._board.clock()
         errand.unit.run.spent.gpu_s += turn.held_s
         errand.unit.run.spent.lock_s += turn.waited_s
         self._board.notify()
+        return is_its_own
 
     def proved(self, worker: Worker, errand: Prove, turn: Turn, proof: bytes) -> None:
         """A proof that holds. What the same unit failed on before is to blame for that."""
         board, unit = self._board, errand.unit
         with board.held():
-            if self._is_lost(worker, errand, turn):
+            if not self._leave(worker, errand, turn):
                 return
-            self._leave(worker, errand, turn)
             if not unit.wrong:
                 worker.device.strikes = 0
             if not board.is_dropped(unit):
@@ -205,7 +205,8 @@ class Dispatcher:
         """A proof that does not hold."""
         board, unit, device = self._board, errand.unit, worker.device
         with board.held():
-            if self._is_lost(worker, errand, turn):
+            if worker.is_lost:
+                self._leave(worker, errand, turn)
                 return Verdict.OVER
             device.wrong += 1
             unit.wrong.append(device.name)
@@ -249,10 +250,8 @@ class Dispatcher:
         board, unit, device = self._board, errand.unit, worker.device
         with board.held():
             errand.slot.spoilt = True
-            is_lost = self._is_lost(worker, errand, turn)
-            if not is_lost:
-                self._leave(worker, errand, turn)
-            verdict = Verdict.OVER if is_lost else self._after_exception(unit, device, error)
+            is_its_own = self._leave(worker, errand, turn)
+            verdict = self._after_exception(unit, device, error) if is_its_own else Verdict.OVER
             if isinstance(error, DeviceError):
                 board.strike(device, error.what, fatal=isinstance(error, DeviceFault))
             return verdict
@@ -273,28 +272,17 @@ class Dispatcher:
     def abandoned(self, worker: Worker, errand: Prove, turn: Turn) -> None:
         """Stopped at a boundary, because its run has ended."""
         with self._board.held():
-            if not self._is_lost(worker, errand, turn):
-                self._leave(worker, errand, turn)
+            if self._leave(worker, errand, turn):
                 dropped = self._board.is_dropped(errand.unit)
                 assert dropped, errand.unit.stage
 
     def overtaken(self, worker: Worker, errand: Prove, turn: Turn) -> Verdict:
         """The unit goes back to where it came from."""
         with self._board.held():
-            if self._is_lost(worker, errand, turn):
-                return Verdict.OVER
-            self._leave(worker, errand, turn)
-            if self._board.is_dropped(errand.unit):
+            if not self._leave(worker, errand, turn) or self._board.is_dropped(errand.unit):
                 return Verdict.OVER
             self._make_ready(errand.unit)
             return Verdict.ELSEWHERE
-
-    def _is_lost(self, worker: Worker, errand: Prove, turn: Turn) -> bool:
-        """Whether somebody else has got the unit meanwhile; then the worker leaves it to them."""
-        is_lost = worker.is_lost
-        if is_lost:
-            self._leave(worker, errand, turn)
-        return is_lost
 
     # ---- setups on devices ----
 
