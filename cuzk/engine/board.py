@@ -170,7 +170,7 @@ class Board:
                     self.pending.push(unit)
                 elif unit.stage is Stage.READY:
                     self.ready.push(unit)
-                    self.call_back(unit)
+                    self._call_back(unit)
             self.notify()
 
     def end(
@@ -248,7 +248,14 @@ class Board:
 
     # ---- devices ----
 
-    def call_back(self, unit: Unit) -> None:
+    def make_ready(self, unit: Unit) -> None:
+        """From now on it waits for a device."""
+        unit.to(Stage.READY, self.clock())
+        self.ready.push(unit)
+        self._call_back(unit)
+        self.notify()
+
+    def _call_back(self, unit: Unit) -> None:
         """Where a ready unit finds no free worker, the least urgent one that does not compute gets free."""
         workers = [
             worker for device in self.takers(unit) if not device.is_stalled for worker in device.workers
@@ -273,11 +280,8 @@ class Board:
             return
         worker.is_lost = True
         unit.avoid.add(device.name)
-        unit.to(Stage.READY, self.clock())
-        self.ready.push(unit)
         self.say(What.GOES_ELSEWHERE, unit=unit, device=device)
-        self.call_back(unit)
-        self.notify()
+        self.make_ready(unit)
 
     def wake_devices(self) -> None:
         """Whoever waits for a device may have waited long enough."""

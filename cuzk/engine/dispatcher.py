@@ -116,11 +116,8 @@ class Dispatcher:
         """For any device that may still be asked; a unit that none may ends its run."""
         board = self._board
         if board.takers(unit):
-            unit.to(Stage.READY, board.clock())
-            board.ready.push(unit)
             board.say(What.READY, unit=unit)
-            board.call_back(unit)
-            board.notify()
+            board.make_ready(unit)
             return
         self._fail(unit, board.nobody_left(unit))
 
