@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cuzk.api import ProveResult, Timings
 from cuzk.bench_figures import Figures, Spread
@@ -27,6 +28,7 @@ from cuzk.sources import InputSource
 from cuzk.timeline.line import parse_line
 from cuzk.timeline.record import Timeline
 
+T = TypeVar("T")
 _WARM_UP = "warm-up"
 
 
@@ -126,20 +128,13 @@ def bench_jobs(
     """
     log = io.BytesIO()
     with engine_with(Timeline(log)) as engine:
-        for k in range(warm_up):
-            with stage(on_event, f"warm-up {k + 1}"):
-                _prove(engine, source, beside, f"{_WARM_UP} {k + 1}")
-        begin = time.perf_counter()
-        with (
-            ThreadPoolExecutor(concurrency) as pool,
-            stage(on_event, "jobs", total=count, unit="jobs") as done,
-        ):
-            waiting = [pool.submit(_prove, engine, source, beside, f"bench {k + 1}") for k in range(count)]
-            outcomes = []
-            for k, future in enumerate(waiting, start=1):
-                outcomes.append(future.result())
-                done(k, count)
-        total_s = time.perf_counter() - begin
+        outcomes, total_s = prove_many(
+            partial(_prove, engine, source, beside),
+            count=count,
+            concurrency=concurrency,
+            warm_up=warm_up,
+            on_event=on_event,
+        )
         status = engine.status()
     lines, ended = list(_measured(log)), [one for _, one in outcomes if isinstance(one, JobResult)]
     if timeline is not None:
@@ -160,6 +155,22 @@ def bench_jobs(
         last=_as_prove_result(*outcomes[-1]),
         worst_exit_code=max((_exit_code(result) for _, result in outcomes), default=0),
     )
+
+
+def prove_many(
+    prove: Callable[[str], T], *, count: int, concurrency: int, warm_up: int, on_event: OnEvent
+) -> tuple[list[T], float]:
+    """What came of each proof but those to warm up, and the seconds of all. `prove` gets a name for each."""
+    for k in range(1, warm_up + 1):
+        with stage(on_event, f"{_WARM_UP} {k}"):
+            prove(f"{_WARM_UP} {k}")
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(concurrency) as pool, stage(on_event, "jobs", total=count, unit="jobs") as done:
+        outcomes = []
+        for outcome in pool.map(prove, [f"bench {k}" for k in range(1, count + 1)]):
+            outcomes.append(outcome)
+            done(len(outcomes), count)
+    return outcomes, time.perf_counter() - begin
 
 
 def _prove(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from cuzk.api import ProveResult, Timings
 from cuzk.bench_figures import Figures
-from cuzk.bench_jobs import BenchedJob, JobsBench
+from cuzk.bench_jobs import BenchedJob, JobsBench, prove_many
 from cuzk.errors import CuzkError, ProofError
-from cuzk.events import OnEvent, ignore, stage
+from cuzk.events import OnEvent, ignore
 from cuzk.sector.claim import POREP
 from cuzk.sector.document import read_document
 from cuzk.sector.pieces import Pieces, SideInputs, parse_envelope, parse_list
@@ -68,23 +67,20 @@ def bench_daemon(
     connect  a connection for each proof, in its time
     What goes wrong with one is a figure, also when the daemon cannot be reached.
     """
-    for k in range(warm_up):
-        with stage(on_event, f"warm-up {k + 1}"):
-            _prove(connect, request)
-    begin = time.perf_counter()
-    with ThreadPoolExecutor(concurrency) as pool, stage(on_event, "jobs", total=count, unit="jobs") as done:
-        waiting = [pool.submit(_prove, connect, request) for _ in range(count)]
-        outcomes = []
-        for k, future in enumerate(waiting, start=1):
-            outcomes.append(future.result())
-            done(k, count)
+    outcomes, total_s = prove_many(
+        lambda _: _prove(connect, request),
+        count=count,
+        concurrency=concurrency,
+        warm_up=warm_up,
+        on_event=on_event,
+    )
     return JobsBench(
         count=count,
         concurrency=concurrency,
         settings={},
         jobs=tuple(job for job, _, _ in outcomes),
         partitions=0,
-        total_s=time.perf_counter() - begin,
+        total_s=total_s,
         figures=Figures.of([], {}),
         memory={},
         last=_as_prove_result(outcomes[-1]),
