@@ -16,7 +16,6 @@ from cuzk.cli_engine import EngineFlags, engine_options
 from cuzk.errors import UsageError
 from cuzk.options import (
     PATH,
-    F,
     beside_options,
     command,
     device_option,
@@ -26,6 +25,7 @@ from cuzk.options import (
     size_option,
     threads_option,
     vram_option,
+    with_options,
 )
 from cuzk.units import format_duration, format_size
 
@@ -40,23 +40,22 @@ def bench() -> None:
     """Measure how fast this machine proves."""
 
 
-def input_options(function: F) -> F:
+def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What is proven."""
-    for option in reversed((
+    return with_options(function, (
         click.option("-t", "--type", "kind", required=True, help="porep, snap, wpost or winning."),
         click.option("--c1", "--vanilla", "file", type=PATH,
                      help="What is proven: a Commit 1 output, or other vanilla proofs."),
         click.option("--synthetic", is_flag=True,
                      help="Without a file: a synthetic input, under parameters made in the memory of GPUs."),
         beside_options,
-    )):  # fmt: skip
-        function = option(function)
-    return function
+    ))  # fmt: skip
 
 
 def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What is proven, and what else is asked of both commands."""
-    for option in reversed((
+    return with_options(function, (
+        input_options,
         click.option("--timeline", type=PATH, help="Write the TIMELINE lines to this file."),
         click.option("--miner-id", type=click.IntRange(min=0),
                      help="With -a: whose sector a Commit 1 output is, 1000 for t01000; it is checked."),
@@ -65,9 +64,7 @@ def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
         daemon_options,
         engine_options,
         json_option,
-    )):  # fmt: skip
-        function = option(function)
-    return input_options(function)
+    ))  # fmt: skip
 
 
 @command(bench, "single")

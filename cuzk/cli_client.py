@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuzk import view
-from cuzk.options import PATH, config_option, debug_option, json_option
+from cuzk.options import PATH, config_option, debug_option, json_option, with_options
 
 if TYPE_CHECKING:
     from cuzk.config import Config
@@ -54,9 +54,7 @@ def daemon_options(function: Callable[..., Any]) -> Callable[..., Any]:
         flags = DaemonFlags(**{name: given.pop(name) for name in DaemonFlags.__dataclass_fields__})
         return function(daemon=flags, **given)
 
-    for option in reversed(_OPTIONS):
-        call = option(call)
-    return call
+    return with_options(call, _OPTIONS)
 
 
 def _command(name: str) -> Callable[[Callable[..., Any]], click.Command]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +16,7 @@ import cuzk
 from cuzk.cli_engine import EngineFlags, engine_options
 from cuzk.errors import UsageError
 from cuzk.folders import data_folder
-from cuzk.options import PATH, F, debug_option, load_config
+from cuzk.options import PATH, debug_option, load_config, with_options
 
 if TYPE_CHECKING:
     from cuzk.config import Config
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from cuzk.server.log import Log
 
 
-def serve_options(function: F) -> F:
+def serve_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """All of them, under the names that Curio's daemon has for the first three."""
-    for option in reversed((
+    return with_options(function, (
         click.option("-c", "--config", "settings", type=PATH, callback=load_config,
                      help="Configuration file; without it the user's own, else /data/zk/cuzk.toml."),
         click.option("-l", "--listen", metavar="ADDRESS", help="unix:///path, or host:port."),
@@ -34,9 +35,7 @@ def serve_options(function: F) -> F:
         click.option("--status-listen", metavar="HOST:PORT", help="Status, metrics and page over HTTP."),
         engine_options,
         debug_option,
-    )):  # fmt: skip
-        function = option(function)
-    return function
+    ))  # fmt: skip
 
 
 @click.command("serve")

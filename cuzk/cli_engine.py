@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuzk.engine.settings import GPU_LOCKS
-from cuzk.options import F, SizeType, params_option, threads_option, vram_option
+from cuzk.options import F, SizeType, params_option, threads_option, vram_option, with_options
 
 if TYPE_CHECKING:
     from cuzk.config import Config
@@ -115,9 +115,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
         flags = EngineFlags(**{name: given.pop(name) for name in EngineFlags.__dataclass_fields__})
         return function(flags=flags, **given)
 
-    for option in reversed((*_PLACES, *_WORKERS)):
-        call = option(call)
-    return call
+    return with_options(call, (*_PLACES, *_WORKERS))
 
 
 def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,7 +130,7 @@ def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(flags=flags, **given)
 
     positive = Several(click.IntRange(min=1))
-    for option in reversed((
+    return with_options(call, (
         *_PLACES,
         _lookahead,
         click.option("--partition-workers", type=positive, default="2", show_default=True, metavar="N,...",
@@ -142,6 +140,4 @@ def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--gpu-lock", type=Several(click.Choice(GPU_LOCKS)), default="narrow", show_default=True,
                      metavar="narrow,coarse,none",
                      help="What workers of a device exclude each other from."),
-    )):  # fmt: skip
-        call = option(call)
-    return call
+    ))  # fmt: skip

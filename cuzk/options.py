@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -134,6 +134,13 @@ kind_option = click.option(
 size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")
 
 
+def with_options(function: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """The command with options that its help shows in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 #: Of a bare list of vanilla proofs, which says nothing else.
 _BESIDE: tuple[Callable[[F], F], ...] = (
     click.option("--registered-proof", type=click.IntRange(min=0), metavar="N",
@@ -159,9 +166,7 @@ def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
         said = {name: value for name, value in said.items() if value is not None}
         return function(beside=SideInputs(kind=kind or "", **said), **given)
 
-    for option in reversed(_BESIDE):
-        call = option(call)
-    return call
+    return with_options(call, _BESIDE)
 
 
 def file_argument(function: Callable[..., Any]) -> Callable[..., Any]:
