@@ -91,19 +91,15 @@ class Figures:
         if not any(line.startswith(MARK) for line in lines):
             return cls(stages={}, devices={}, kernels={})
         report = analyze(parse_log(iter(lines), name="this run"))
-        spans: dict[Kind, list[Span]] = {kind: [] for kind in Kind}
-        for run in report.runs:
-            for kind, ended in run.work.ended.items():
-                spans[kind] += [span for span in ended if not span.failed]
         kernels = {
-            name: [span for span in spans[Kind.KERNEL] if span.device == number]
+            name: [span for span in report.ended(Kind.KERNEL) if span.device == number]
             for number, name in names.items()
         }
         return cls(
             stages={
-                name: Spread.of([span.took_ms for span in spans[kind]])
+                name: Spread.of([span.took_ms for span in spans])
                 for kind, name in STAGES.items()
-                if spans[kind]
+                if (spans := report.ended(kind))
             },
             devices={names[one.device]: device_facts([one]) for run in report.runs for one in run.devices},
             kernels={name: KernelFigures.of(of_device) for name, of_device in kernels.items() if of_device},

@@ -10,7 +10,7 @@ from cuzk.garbage import without_garbage_collection
 from cuzk.timeline.devices import Cause, Device, Gap, devices_of
 from cuzk.timeline.jobs import Job, jobs_of
 from cuzk.timeline.read import Counts, Log
-from cuzk.timeline.spans import WORKERS_PER_GPU, Kind, Work, match
+from cuzk.timeline.spans import WORKERS_PER_GPU, Kind, Span, Work, match
 
 #: A loss below this share of the GPUs' time is not worth a sentence.
 WORTH_SAYING = 0.01
@@ -40,6 +40,10 @@ class Report:
     runs: tuple[Run, ...]
     notices: tuple[str, ...]
     advice: tuple[str, ...]
+
+    def ended(self, kind: Kind) -> list[Span]:
+        """The spans of a kind that ended and did not fail, of all runs."""
+        return [span for run in self.runs for span in run.work.ended[kind] if not span.failed]
 
 
 def analyze(log: Log, *, workers_per_gpu: int | None = None) -> Report:

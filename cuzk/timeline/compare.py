@@ -9,7 +9,7 @@ from typing import Literal
 
 from cuzk.timeline.analyze import Report
 from cuzk.timeline.facts import device_facts
-from cuzk.timeline.spans import Kind, Span
+from cuzk.timeline.spans import Kind
 
 Wish = Literal["less", "more", "neither"]
 #: A change by a smaller share of the figure before is none.
@@ -88,11 +88,7 @@ def _figures(report: Report) -> Iterator[tuple[str, str, Wish, float | None]]:
     yield "gaps", "", "less", facts["gaps"]
     yield "average gap", "ms", "less", facts["gap_average_ms"]
     for kind, words in _STAGES:
-        yield f"a partition: {words}", "ms", "less", _mean([span.took_ms for span in _ended(report, kind)])
-
-
-def _ended(report: Report, kind: Kind) -> list[Span]:
-    return [span for run in report.runs for span in run.work.ended[kind] if not span.failed]
+        yield f"a partition: {words}", "ms", "less", _mean([span.took_ms for span in report.ended(kind)])
 
 
 def _mean(values: list[float] | list[int]) -> float | None:
