@@ -97,11 +97,8 @@ def _lanes(now: Moment, cells: int) -> Iterator[Text]:
     from rich.text import Text
 
     for device in now.devices:
-        figures = (
-            f"{percent_text(device.busy_percent)} busy, {percent_text(device.kernel_percent)} by kernels"
-        )
         yield Text()
-        yield Text.assemble((f"GPU {device.device}", "bold"), f"  {figures}")
+        yield Text.assemble((f"GPU {device.device}", "bold"), f"  {_shares(device)}")
         for number, spans in device.workers.items():
             lane = Text(f"  worker {'' if number is None else number}".ljust(14))
             for character, job in lane_of(spans, now, cells):
@@ -145,10 +142,6 @@ def _jobs(now: Moment) -> Iterator[Text]:
 
 def _shares(device: LiveDevice) -> str:
     return f"{percent_text(device.busy_percent)} busy, {percent_text(device.kernel_percent)} by kernels"
-
-
-def _window_s(now: Moment) -> float:
-    return (now.now_ms - now.begin_ms) / 1000
 
 
 def _colour(number: int) -> str:

@@ -86,8 +86,8 @@ class Live:
 
     def _begin_run(self) -> None:
         self.runs += 1
-        self._matcher = Matcher(self._keep, self._workers_per_gpu or WORKERS_PER_GPU)
         self._spans: deque[Span] = deque()
+        self._matcher = Matcher(self._spans.append, self._workers_per_gpu or WORKERS_PER_GPU)
         self._jobs: dict[str, LiveJob] = {}
         self._ended: deque[LiveJob] = deque(maxlen=_ENDED_JOBS)
         self._counts: dict[str, int] = {"proven": 0, "failed": 0, "cancelled": 0}
@@ -145,9 +145,6 @@ class Live:
             is_proven = job.proven and job.proven >= job.partitions
             if is_proven and now_ms - job.last_ms > _QUIET_MS:
                 self._end(job, "proven")
-
-    def _keep(self, span: Span) -> None:
-        self._spans.append(span)
 
     @property
     def has_heard(self) -> bool:
