@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cuzk import view
+from cuzk.timeline.devices import percent, percent_text
 from cuzk.units import format_size
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def _sweep_row(result: JobsBench, is_best: bool) -> tuple[object, ...]:
         said["gpu_lock"],
         "-" if result.proof_s is None else f"{result.proof_s:.2f}",
         "-" if wall is None else f"{wall.median / 1000:.2f}",
-        _percent(sum(shares) / len(shares) if shares else None),
+        percent_text(round(statistics.fmean(shares), 1) if shares else None),
         sum(waited) if waited else "-",
         result.count - len(result.completed),
         "best" if is_best else "",
@@ -128,7 +130,7 @@ def _show_ours(result: JobsBench) -> None:
         view.show_table(
             ("device", "efficiency", "a partition, ms"),
             [
-                (name, _percent(one.efficiency_percent), round(one.partition_ms))
+                (name, percent_text(one.efficiency_percent), round(one.partition_ms))
                 for name, one in figures.kernels.items()
             ],
         )
@@ -148,14 +150,9 @@ def _show_against_kernels(result: JobsBench) -> None:
         )
 
 
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1f} %"
-
-
-def _device_row(name: str, facts: dict[str, object]) -> tuple[object, ...]:
+def _device_row(name: str, facts: dict[str, Any]) -> tuple[object, ...]:
     busy, idle, held = (facts[key] for key in ("gpu_busy_ms", "gap_total_ms", "lock_held_ms"))
-    assert isinstance(busy, int) and isinstance(idle, int)
-    by_lock = None if held is None or not busy + idle else 100 * int(str(held)) / (busy + idle)
+    by_lock = None if held is None else percent(held, busy + idle)
     shares = (facts["efficiency_percent"], by_lock, facts["kernel_efficiency_percent"])
-    whole, lock, kernels = (_percent(None if share is None else float(str(share))) for share in shares)
+    whole, lock, kernels = map(percent_text, shares)
     return name, busy, idle, whole, "-" if held is None else held, lock, kernels
