@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -70,18 +71,22 @@ def test_another_length_lists_other_gaps(log: str, own_home: Path) -> None:
     assert [gap["gap_ms"] for gap in facts["gaps_of_at_least_20000_ms"]] == [125_976, 54_117, 40_207]
 
 
+def read_to_end(screen: int) -> bytes:
+    """What a terminal shows until its other end is closed."""
+    shown = bytearray()
+    with suppress(OSError):
+        while True:
+            shown += os.read(screen, 1 << 16)
+    return bytes(shown)
+
+
 def test_a_terminal_gets_tables_whose_figures_are_never_cut(log: str) -> None:
     screen, terminal = pty.openpty()
     arguments = [sys.executable, "cli.py", "timeline", "analyze", log]
     environment = {**os.environ, "COLUMNS": "60", "NO_COLOR": "1", "TERM": "xterm"}
     with subprocess.Popen(arguments, cwd=ROOT, stdout=terminal, stderr=terminal, env=environment) as process:
         os.close(terminal)
-        shown = bytearray()
-        while True:
-            try:
-                shown += os.read(screen, 1 << 16)
-            except OSError:  # the other end is closed
-                break
+        shown = read_to_end(screen)
     os.close(screen)
     assert process.returncode == 0
     words = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
@@ -371,11 +376,7 @@ def test_following_a_terminal_draws_until_ctrl_c(signal_number: int, exit_code: 
         while b"1 proven" not in shown:
             shown += os.read(screen, 1 << 16)
         process.send_signal(signal_number)
-        while True:
-            try:
-                shown += os.read(screen, 1 << 16)
-            except OSError:  # the other end is closed
-                break
+        shown += read_to_end(screen)
     os.close(screen)
     assert process.returncode == exit_code
     words = shown.decode()
