@@ -6,8 +6,6 @@ check, 128 + n ended by signal n: 130 after Ctrl-C.
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,9 +43,6 @@ from cuzk.options import (
 if TYPE_CHECKING:
     from cuzk.config import Config
     from cuzk.sector.pieces import SideInputs
-
-#: At the end of the process nobody need look for cycles among what goes with it: 0.1 s after a proof.
-atexit.register(gc.freeze)
 
 
 @click.group(
