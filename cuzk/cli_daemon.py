@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable
@@ -88,6 +87,8 @@ def serve(
 async def _served(daemon: Daemon) -> None:
     """From start to end, which is that of the process: threads may be left that load parameters, or wait for
     a kernel that does not end, and Python would wait for them. All that must be closed is."""
+    import logging
+
     await daemon.run()
     logging.shutdown()
     sys.stdout.flush()

@@ -6,12 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from cuzk.errors import InputError, ResourceError
-from cuzk.sector.commitments import Committed, parse_commitment
 from cuzk.units import parse_size
 
 if TYPE_CHECKING:
@@ -72,12 +71,16 @@ class CommitmentType(click.ParamType):  # type: ignore[type-arg]
 
     name = "hex|cid"
 
-    def __init__(self, to: Committed) -> None:
+    def __init__(self, to: Literal["REPLICA", "DATA"]) -> None:
         self._to = to
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        from cuzk.sector.commitments import Committed, parse_commitment
+
         try:
-            return value if isinstance(value, bytes) else parse_commitment(value, self._to, where="")
+            return (
+                value if isinstance(value, bytes) else parse_commitment(value, Committed[self._to], where="")
+            )
         except InputError as error:
             self.fail(error.what, param, ctx)
 
@@ -149,9 +152,9 @@ _BESIDE: tuple[Callable[[F], F], ...] = (
     click.option("--randomness", type=HashType(), help="Of a bare list, for wpost and winning."),
     click.option("--partition-index", type=click.IntRange(min=0), default=0,
                  help="Of a bare list, for wpost of API version 1.0.0; 0 without it."),
-    click.option("--comm-r-old", type=CommitmentType(Committed.REPLICA), help="Of a bare list, for snap."),
-    click.option("--comm-r-new", type=CommitmentType(Committed.REPLICA), help="Of a bare list, for snap."),
-    click.option("--comm-d-new", type=CommitmentType(Committed.DATA), help="Of a bare list, for snap."),
+    click.option("--comm-r-old", type=CommitmentType("REPLICA"), help="Of a bare list, for snap."),
+    click.option("--comm-r-new", type=CommitmentType("REPLICA"), help="Of a bare list, for snap."),
+    click.option("--comm-d-new", type=CommitmentType("DATA"), help="Of a bare list, for snap."),
 )  # fmt: skip
 
 
