@@ -186,7 +186,7 @@ def require_input(beside: SideInputs, file: Path | None, *, synthetic: bool) -> 
     from cuzk.kinds import kind_named
 
     kind = beside.kind.lower()
-    kind_named(kind)  # it is one
+    kind_named(kind, where="--type")  # it is one
     if (file is None) is not synthetic or (synthetic and not beside.sector_size):
         raise UsageError(
             "either a file is given or the input is synthetic",

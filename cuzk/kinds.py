@@ -105,13 +105,13 @@ KINDS: tuple[Kind, ...] = (
 POREP = KINDS[0]
 
 
-def kind_named(name: str) -> Kind:
-    """By one of its names, in any case. Raises UsageError when there is none."""
+def kind_named(name: str, *, where: str = "--kind") -> Kind:
+    """By one of its names, in any case. Raises UsageError at `where`, the option, if there is none."""
     for kind in KINDS:
         if name.lower() in kind.names:
             return kind
     known = ", ".join(kind.name for kind in KINDS)
-    raise UsageError(f"there is no kind of proof {name!r:.80}", where="--kind", next=f"kinds are {known}")
+    raise UsageError(f"there is no kind of proof {name!r:.80}", where=where, next=f"kinds are {known}")
 
 
 def read_pieces(pieces: Pieces) -> ProofInput:
