@@ -26,6 +26,12 @@ def as_limbs(hashes: Bytes) -> Limbs:
     return limbs
 
 
+def as_hashes(limbs: Limbs) -> Bytes:
+    """(..., 4) uint64 as (..., 32) uint8: the reverse."""
+    hashes: Bytes = np.ascontiguousarray(limbs).view(np.uint8)
+    return hashes
+
+
 def sha256_children(children: Limbs) -> Limbs:
     """Nodes of tree D: trimmed SHA-256 of both children."""
     nodes = b"".join(trim254(sha256(pair.tobytes()).digest()) for pair in children)

@@ -21,7 +21,7 @@ from cuzk.kernels.modulus import FR
 from cuzk.sector import bincode
 from cuzk.sector.inputs import Bytes, Counts, Paths
 from cuzk.sector.made_up import Maker
-from cuzk.sector.merkle import Limbs, as_limbs
+from cuzk.sector.merkle import as_hashes, as_limbs
 from cuzk.sector.path_check import OpenedTree, comm_r_of, fail, first, poseidon, require_below_r
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.post_shape import PostShape, post_shape
@@ -255,8 +255,8 @@ def synthesize_post(
     records = bincode.blank(piece_form(shape), count)
     inner = records["sectors"]["items"][:, 0]
     records["sector_id"] = ids
-    inner["comm_c"], inner["comm_r_last"] = make.nodes("comm_c", count), _as_bytes(trees.roots)
-    records["comm_r"] = _as_bytes(comm_r_of(inner["comm_c"], inner["comm_r_last"], hash_children))
+    inner["comm_c"], inner["comm_r_last"] = make.nodes("comm_c", count), as_hashes(trees.roots)
+    records["comm_r"] = as_hashes(comm_r_of(inner["comm_c"], inner["comm_r_last"], hash_children))
     form = c_and_r_form(shape)
     bincode.place_paths(trees.paths(nodes), form, inner["inclusion_proofs"]["items"])
     progress(count, count)
@@ -269,8 +269,3 @@ def synthesize_post(
         randomness=randomness,
         miner_id=_MINER,
     )
-
-
-def _as_bytes(limbs: Limbs) -> Bytes:
-    """(n, 32) for (n, 4)."""
-    return np.ascontiguousarray(limbs).view(np.uint8)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import HashChildren, Limbs, path_indices
+from cuzk.sector.merkle import HashChildren, Limbs, as_hashes, path_indices
 from cuzk.sector.shape import NODE_BYTES
 
 MakeUp = Callable[[int, int], Limbs]
@@ -73,4 +73,4 @@ class SparseTree:
 
 def _hashes(limbs: Limbs, *axes: int) -> Bytes:
     """(*axes, 32) uint8."""
-    return np.ascontiguousarray(limbs).view(np.uint8).reshape(*axes, NODE_BYTES)
+    return as_hashes(limbs).reshape(*axes, NODE_BYTES)

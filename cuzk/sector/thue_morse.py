@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import HashChildren, Limbs, as_limbs, path_indices
+from cuzk.sector.merkle import HashChildren, Limbs, as_hashes, as_limbs, path_indices
 from cuzk.sector.shape import NODE_BYTES
 
 
@@ -56,8 +56,7 @@ class ThueMorse:
 
     def nodes(self, level: int, nodes: Counts) -> Bytes:
         """(..., 32) for (...) nodes of a level; level 0 are the leaves."""
-        limbs = np.ascontiguousarray(self._limbs(level, nodes))
-        return limbs.view(np.uint8).reshape(*nodes.shape, NODE_BYTES)
+        return as_hashes(self._limbs(level, nodes))
 
     def leaves(self, nodes: Counts) -> Bytes:
         """(n, 32) for (n,)."""

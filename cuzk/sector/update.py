@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cuzk.kernels.modulus import FR
 from cuzk.sector.bincode import COPY_AGAIN, HASH, Form, items, merkle_proof, paths_of, read, read_only, struct
 from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import HashChildren, Limbs, as_limbs, computed_roots, sha256_children
+from cuzk.sector.merkle import HashChildren, Limbs, as_hashes, as_limbs, computed_roots, sha256_children
 from cuzk.sector.path_check import OpenedTree, comm_r_of, fail, first, not_below_r, poseidon, require_below_r
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.shape import NODE_BYTES
@@ -312,7 +312,7 @@ class _Check:
         while len(row) > 1:
             row = sha256_children(row.reshape(-1, BINARY, NODE_BYTES // 8))
         root = computed_roots(
-            row.view(np.uint8),
+            as_hashes(row),
             data.siblings[:1, shape.challenge_bits :],
             data.indices[:1, shape.challenge_bits :],
             (BINARY,) * shape.partition_bits,

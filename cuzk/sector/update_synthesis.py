@@ -20,7 +20,7 @@ from cuzk.kernels.modulus import FR
 from cuzk.sector.bincode import blank, encoded, place_paths
 from cuzk.sector.inputs import Bytes
 from cuzk.sector.made_up import Maker
-from cuzk.sector.merkle import sha256_children
+from cuzk.sector.merkle import as_hashes, sha256_children
 from cuzk.sector.path_check import comm_r_of, poseidon
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.shape import NODE_BYTES
@@ -81,4 +81,4 @@ def _encoded(old: Bytes, data: Bytes, rhos: list[int]) -> Bytes:
     first, second = to_integers(data.reshape(BINARY, NODE_BYTES))
     added = (value * rho for rho in rhos for value in (first, second))
     nodes = zip(to_integers(old.reshape(-1, NODE_BYTES)), added, strict=True)
-    return from_integers((node + value) % FR.p for node, value in nodes).view(np.uint8).reshape(old.shape)
+    return as_hashes(from_integers((node + value) % FR.p for node, value in nodes)).reshape(old.shape)
