@@ -28,7 +28,7 @@ from cuzk.sector.challenges import challenges
 from cuzk.sector.inputs import COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.merkle import as_limbs, sha256_children
-from cuzk.sector.path_check import OpenedTree, fail, first, poseidon, require_below_r
+from cuzk.sector.path_check import OpenedTree, comm_r_of, fail, first, poseidon, require_below_r
 from cuzk.sector.porep_shape import PorepShape
 from cuzk.sector.public_inputs import graph_of, public_inputs
 from cuzk.sector.registered_proof import RegisteredProof
@@ -255,8 +255,8 @@ def _check_roots(c1: C1, partition: PartitionInput, trees: Trees, device: CpuDev
     for tree, (name, commitment) in zip(trees, commitments.items(), strict=True):
         named = name if name == "comm_d" else f"{name} of challenge 0"
         tree.check_roots(np.frombuffer(commitment, dtype=np.uint8), named, where)
-    commitments_of_trees = np.frombuffer(partition.comm_c + partition.comm_r_last, dtype="<u8")
-    if poseidon(device)(commitments_of_trees.reshape(1, 2, 4)).tobytes() != c1.comm_r:
+    comm_c, comm_r_last = partition.c_paths.roots[0, :1], partition.r_paths.roots[:1]
+    if comm_r_of(comm_c, comm_r_last, poseidon(device)).tobytes() != c1.comm_r:
         _fail("comm_r is not the hash of comm_c and comm_r_last", where)
 
 

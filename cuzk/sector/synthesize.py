@@ -22,13 +22,14 @@ from cuzk.events import Progress
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.poseidon_hash import hash_many
+from cuzk.sector.bincode import read_only
 from cuzk.sector.challenges import challenges
 from cuzk.sector.graph import Graph
 from cuzk.sector.inputs import Bytes, Counts, Labelings, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.made_up import Maker
-from cuzk.sector.merkle import Limbs, as_limbs, sha256_children
+from cuzk.sector.merkle import Limbs, as_hashes, as_limbs, sha256_children
+from cuzk.sector.path_check import comm_r_of, poseidon
 from cuzk.sector.porep import C1, SYNTHETIC_TICKET
 from cuzk.sector.porep_shape import PARENTS
 from cuzk.sector.public_inputs import graph_of
@@ -69,8 +70,8 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
         seed=make.nodes("seed", 1).tobytes(),
     )
     replica = _replica(draft, data, make, device, progress)
-    commitments = np.stack([replica.tree_c.roots[0], replica.tree_r.roots[0]])
-    comm_r = hash_many(device, commitments[None]).tobytes()
+    comm_c, comm_r_last = as_hashes(replica.tree_c.roots), as_hashes(replica.tree_r.roots)
+    comm_r = comm_r_of(comm_c, comm_r_last, poseidon(device)).tobytes()
     statement = replace(draft, comm_r=comm_r)
     return C1(
         origin=f"synthetic {registered.name}, seed {seed}",
@@ -147,12 +148,9 @@ def _labelings(columns: Bytes, challenged: Counts) -> Labelings:
 
 
 def _as_read(value: Any) -> Any:
-    """A dataclass with its arrays as the reader yields them: contiguous, and read-only, which to the compiler
-    is another type."""
+    """A dataclass with its arrays `read_only`."""
     if isinstance(value, np.ndarray):
-        array = np.ascontiguousarray(value)
-        array.flags.writeable = False
-        return array
+        return read_only(value)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: _as_read(getattr(value, field.name)) for field in fields(value)})
     return value
@@ -170,13 +168,14 @@ def _replica(
     _label(columns, nodes, labelled, parents, draft.replica_id)
     labels = columns[np.searchsorted(nodes, labelled), -1]
     encoded = _encoded(labels, data.leaves(labelled))
-    tree = partial(SparseTree, arities=shape.path_arities, hash_children=partial(hash_many, device))
+    hash_children = poseidon(device)
+    tree = partial(SparseTree, arities=shape.path_arities, hash_children=hash_children)
     return _Replica(
         graph=graph,
         data=data,
         nodes=nodes,
         columns=columns,
-        tree_c=tree(nodes, hash_many(device, as_limbs(columns)), make_up=partial(make.level, "C")),
+        tree_c=tree(nodes, hash_children(as_limbs(columns)), make_up=partial(make.level, "C")),
         tree_r=tree(labelled, encoded, make_up=partial(make.level, "R")),
     )
 
