@@ -11,6 +11,9 @@ from cuzk.sector.inputs import Bytes
 from cuzk.sector.merkle import Limbs, as_limbs
 from cuzk.sector.shape import NODE_BYTES
 
+MINER, SECTOR_NUMBER = 1000, 1
+"""Whose sectors these are, and the number of the first: of t01000, as lotus-bench's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Maker:

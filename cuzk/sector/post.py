@@ -20,7 +20,7 @@ from cuzk.errors import UsageError
 from cuzk.kernels.modulus import FR
 from cuzk.sector import bincode
 from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.made_up import Maker
+from cuzk.sector.made_up import MINER, Maker
 from cuzk.sector.merkle import as_hashes, as_limbs
 from cuzk.sector.path_check import OpenedTree, comm_r_of, fail, first, poseidon, require_below_r
 from cuzk.sector.pieces import Pieces
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
 
 _MOST_PARTITIONS = 1 << 32
-_MINER = 1000
 
 OTHER_STATEMENT = (
     "use the randomness, API version and partition index that the pieces were made with, or make them again"
@@ -267,5 +266,5 @@ def synthesize_post(
         pieces=tuple(bincode.encoded(records)),
         api_version=api_version,
         randomness=randomness,
-        miner_id=_MINER,
+        miner_id=MINER,
     )

@@ -27,7 +27,7 @@ from cuzk.sector.challenges import challenges
 from cuzk.sector.graph import Graph
 from cuzk.sector.inputs import Bytes, Counts, Labelings, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
-from cuzk.sector.made_up import Maker
+from cuzk.sector.made_up import MINER, SECTOR_NUMBER, Maker
 from cuzk.sector.merkle import Limbs, as_hashes, as_limbs, sha256_children
 from cuzk.sector.path_check import comm_r_of, poseidon
 from cuzk.sector.porep import C1, SYNTHETIC_TICKET
@@ -42,8 +42,6 @@ from cuzk.sector.thue_morse import ThueMorse
 LARGEST_LABELLED_NODES = 1 << 18
 """8 MiB, about a minute: a node takes 0.2 ms, most of it for finding its parents."""
 
-_MINER = 1000
-_SECTOR_NUMBER = 1
 _NODES_A_MESSAGE = 1 << 10
 
 
@@ -59,8 +57,8 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
     draft = Statement(
         registered_proof=registered,
         replica_id=replica_id(
-            miner=_MINER,
-            sector_number=_SECTOR_NUMBER,
+            miner=MINER,
+            sector_number=SECTOR_NUMBER,
             ticket=SYNTHETIC_TICKET,
             comm_d=data.root,
             porep_id=registered.porep_id,
@@ -81,7 +79,7 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
         replica_id=statement.replica_id,
         seed=statement.seed,
         ticket=SYNTHETIC_TICKET,
-        sector_number=_SECTOR_NUMBER,
+        sector_number=SECTOR_NUMBER,
         sector_bytes=shape.sector_bytes,
         partitions=tuple(replica.opened(statement, k) for k in range(registered.partitions)),
     )

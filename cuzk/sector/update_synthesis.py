@@ -19,7 +19,7 @@ from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR
 from cuzk.sector.bincode import blank, encoded, place_paths
 from cuzk.sector.inputs import Bytes
-from cuzk.sector.made_up import Maker
+from cuzk.sector.made_up import MINER, SECTOR_NUMBER, Maker
 from cuzk.sector.merkle import as_hashes, sha256_children
 from cuzk.sector.path_check import comm_r_of, poseidon
 from cuzk.sector.pieces import Pieces
@@ -28,9 +28,6 @@ from cuzk.sector.thue_morse import ThueMorse
 from cuzk.sector.tree_form import c_and_r_form, d_form
 from cuzk.sector.update import BINARY, challenges, encoders, piece_form
 from cuzk.sector.update_shape import UpdateShape
-
-_SECTOR_NUMBER = 1
-_MINER = 1000
 
 
 def synthesize_update(shape: UpdateShape, *, seed: int, device: CpuDevice, progress: Progress) -> Pieces:
@@ -66,8 +63,8 @@ def synthesize_update(shape: UpdateShape, *, seed: int, device: CpuDevice, progr
         comm_r_old=comm_r_old,
         comm_r_new=comm_r_new,
         comm_d_new=data.root,
-        miner_id=_MINER,
-        sector_number=_SECTOR_NUMBER,
+        miner_id=MINER,
+        sector_number=SECTOR_NUMBER,
     )
 
 
