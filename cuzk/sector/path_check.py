@@ -78,11 +78,11 @@ class OpenedTree:
             fail(f"the path's root is not the {named}", f"{where}, {self.name(*at)}", self.next)
 
 
-def poseidon(device: CpuDevice) -> HashChildren:
-    """The hash of trees C and R_last, and of comm_r."""
+def poseidon(device: CpuDevice, *, domain_tag: int | None = None) -> HashChildren:
+    """The hash of trees C and R_last, and of comm_r; or, with a domain tag, another."""
     from cuzk.kernels.poseidon_hash import hash_many  # loads the compiler, which a statement does without
 
-    return partial(hash_many, device)
+    return partial(hash_many, device, domain_tag=domain_tag)
 
 
 def fail(what: str, where: str, next: str) -> NoReturn:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,9 +195,7 @@ def _partition(shape: UpdateShape, record: Any) -> UpdatePartition:
 
 def updates_hash(device: CpuDevice) -> HashChildren:
     """G of (n, 2, 4) pairs."""
-    from cuzk.kernels.poseidon_hash import hash_many  # loads the compiler, which a statement does without
-
-    return partial(hash_many, device, domain_tag=UPDATE_TAG)
+    return poseidon(device, domain_tag=UPDATE_TAG)
 
 
 def challenges(shape: UpdateShape, comm_r_new: bytes, partition: int, device: CpuDevice) -> Counts:
