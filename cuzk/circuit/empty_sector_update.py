@@ -34,10 +34,9 @@ from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.r1cs import ONE, Template, Tracer
 from cuzk.circuit.witness import FreeValues
 from cuzk.kernels.modulus import FR
+from cuzk.sector.shape import BINARY
 from cuzk.sector.update import UpdateInput
 from cuzk.sector.update_shape import UPDATE_TAG, UpdateShape
-
-BINARY = 2
 
 updates_hash = partial(poseidon, domain_tag=UPDATE_TAG)
 

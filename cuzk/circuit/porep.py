@@ -35,8 +35,6 @@ from cuzk.sector.porep import C1
 from cuzk.sector.porep_shape import DRG_DEGREE, LABEL_PARENTS, PARENTS, PorepShape
 from cuzk.sector.shape import NODE_BYTES
 
-BINARY = 2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
@@ -73,7 +71,7 @@ def commitments(builder: CircuitBuilder) -> Shared:
 def challenge(builder: CircuitBuilder, shape: PorepShape, shared: Shared) -> None:
     data = free_number(builder)
     with builder.section("D path"):
-        merkle_path(builder, data, shared.comm_d, [BINARY] * shape.d_levels, sha256_node)
+        merkle_path(builder, data, shared.comm_d, shape.d_arities, sha256_node)
     columns = []
     for parent in range(PARENTS):
         with builder.section(f"parent {parent}"):
@@ -117,7 +115,7 @@ def free_values(c1: C1, index: int) -> FreeValues:
         d_path, r_path = partition.d_paths[number], partition.r_paths[number]
         own, *parents = range(1 + PARENTS)
         nodes += [d_path.leaves[None], d_path.siblings]
-        bits.append(index_bits(d_path.indices, [BINARY] * shape.d_levels))
+        bits.append(index_bits(d_path.indices, shape.d_arities))
         for parent in parents:
             path = partition.c_paths[number, parent]
             nodes += [partition.columns[number, parent], path.siblings]

@@ -184,7 +184,7 @@ def _trees(shape: PorepShape, partition: PartitionInput, device: CpuDevice) -> T
         OpenedTree(
             paths=partition.d_paths,
             nodes=partition.challenges,
-            arities=(2,) * shape.d_levels,
+            arities=shape.d_arities,
             hash_children=sha256_children,
             name=lambda challenge: f"challenge {challenge}, D path",
             next=RUN_C1_AGAIN,

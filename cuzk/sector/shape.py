@@ -18,6 +18,9 @@ from cuzk.errors import InputError
 
 NODE_BYTES = 32
 BASE_ARITY = 8
+BINARY = 2
+"""The arity of tree D."""
+
 PARAMETER_VERSION = "v28"
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -43,6 +46,11 @@ class SectorShape:
     def d_levels(self) -> int:
         """Levels of a path in tree D (binary)."""
         return self.nodes.bit_length() - 1
+
+    @property
+    def d_arities(self) -> tuple[int, ...]:
+        """Arity of every level of a path in tree D."""
+        return (BINARY,) * self.d_levels
 
     @property
     def base_levels(self) -> int:

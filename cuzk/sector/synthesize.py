@@ -53,7 +53,7 @@ def synthesize(registered: RegisteredProof, *, seed: int, device: CpuDevice, pro
     _require_feasible(registered)
     make = Maker(f"cuzk {registered.name} {seed}")
     shape = registered.shape
-    data = ThueMorse(make.nodes("data", 1, 2), (2,) * shape.d_levels, sha256_children)
+    data = ThueMorse(make.nodes("data", 1, 2), shape.d_arities, sha256_children)
     draft = Statement(
         registered_proof=registered,
         replica_id=replica_id(

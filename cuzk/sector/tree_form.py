@@ -16,7 +16,7 @@ class TreeForm:
 
 
 def d_form(shape: SectorShape) -> TreeForm:
-    return TreeForm(variant="Single", parts=(("path", (2,) * shape.d_levels),))
+    return TreeForm(variant="Single", parts=(("path", shape.d_arities),))
 
 
 def c_and_r_form(shape: SectorShape) -> TreeForm:

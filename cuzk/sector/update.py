@@ -26,14 +26,13 @@ from cuzk.sector.inputs import Bytes, Counts, Paths
 from cuzk.sector.merkle import HashChildren, Limbs, as_hashes, as_limbs, computed_roots, sha256_children
 from cuzk.sector.path_check import OpenedTree, comm_r_of, fail, first, not_below_r, poseidon, require_below_r
 from cuzk.sector.pieces import Pieces
-from cuzk.sector.shape import NODE_BYTES
+from cuzk.sector.shape import BINARY, NODE_BYTES
 from cuzk.sector.tree_form import c_and_r_form, d_form
 from cuzk.sector.update_shape import UPDATE_TAG, UpdateShape, update_shape_of
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
 
-BINARY = 2
 OTHER_UPDATE = "give the commitments of the update that the vanilla proofs were made for"
 
 
@@ -252,7 +251,7 @@ class _Check:
         own, arities, hash_ = self._own, given.shape.path_arities, poseidon(device)
         self._old = self._tree("old R path", own.old, arities, hash_)
         self._new = self._tree("new R path", own.new, arities, hash_)
-        self._data = self._tree("D path", own.data, (BINARY,) * given.shape.d_levels, sha256_children)
+        self._data = self._tree("D path", own.data, given.shape.d_arities, sha256_children)
 
     def _tree(self, name: str, paths: Paths, arities: tuple[int, ...], hash_: HashChildren) -> OpenedTree:
         return OpenedTree(

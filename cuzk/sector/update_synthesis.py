@@ -23,10 +23,10 @@ from cuzk.sector.made_up import MINER, SECTOR_NUMBER, Maker
 from cuzk.sector.merkle import as_hashes, sha256_children
 from cuzk.sector.path_check import comm_r_of, poseidon
 from cuzk.sector.pieces import Pieces
-from cuzk.sector.shape import NODE_BYTES
+from cuzk.sector.shape import BINARY, NODE_BYTES
 from cuzk.sector.thue_morse import ThueMorse
 from cuzk.sector.tree_form import c_and_r_form, d_form
-from cuzk.sector.update import BINARY, challenges, encoders, piece_form
+from cuzk.sector.update import challenges, encoders, piece_form
 from cuzk.sector.update_shape import UpdateShape
 
 
@@ -35,7 +35,7 @@ def synthesize_update(shape: UpdateShape, *, seed: int, device: CpuDevice, progr
     make, hash_children = Maker(f"cuzk update {shape.name} {seed}"), poseidon(device)
     replica = partial(ThueMorse, arities=shape.path_arities, hash_children=hash_children)
     data_pair, blocks = make.nodes("data", 1, 2), 1 << shape.high_bits
-    data = ThueMorse(data_pair, (BINARY,) * shape.d_levels, sha256_children)
+    data = ThueMorse(data_pair, shape.d_arities, sha256_children)
     old_pairs, comm_c = make.nodes("old replica", blocks, 2), make.nodes("comm_c", 1)
     old = replica(old_pairs)
     comm_r_old = _comm_r(comm_c, old, device)

@@ -109,7 +109,7 @@ def test_small_stacked_circuits_have_the_rows_that_upstream_asserts(
     levels: int, arities: list[int], rows: int
 ) -> None:
     """storage-proofs-porep, stacked_circuit.rs: two layers, one challenge."""
-    shape: Any = SimpleNamespace(d_levels=levels, path_arities=arities, layers=2)
+    shape: Any = SimpleNamespace(d_arities=[2] * levels, path_arities=arities, layers=2)
     builder = CircuitBuilder("stacked")
     challenge(builder, shape, commitments(builder))
     circuit = builder.circuit()
