@@ -34,7 +34,8 @@ from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.r1cs import ONE, Template, Tracer
 from cuzk.circuit.witness import FreeValues
 from cuzk.kernels.modulus import FR
-from cuzk.sector.shape import BINARY
+from cuzk.sector.merkle import as_hashes
+from cuzk.sector.shape import BINARY, NODE_BYTES
 from cuzk.sector.update import UpdateInput
 from cuzk.sector.update_shape import UPDATE_TAG, UpdateShape
 
@@ -182,5 +183,21 @@ def high_part_template(choices: tuple[int, ...]) -> Template:
 
 
 def free_values(given: UpdateInput, partition: int) -> FreeValues:
-    """The values of the circuit's free variables for one partition; no bits are free."""
-    return FreeValues(numbers=given.free_numbers(partition), bits=np.zeros(0, np.uint8))
+    """What the circuit's free variables hold, in the order of their allocation; no bits are free."""
+    shape, own = given.shape, given.partitions[partition]
+    roots = np.frombuffer(own.comm_c + own.root_r_old + own.root_r_new, np.uint8).reshape(-1, NODE_BYTES)
+    above = own.data.siblings[0, shape.challenge_bits :]
+    of_challenges = np.concatenate(
+        [
+            own.old.leaves[:, None],
+            own.data.leaves[:, None],
+            own.old.siblings,
+            own.new.siblings,
+            own.data.siblings[:, : shape.d_path_levels],
+        ],
+        axis=1,
+    )
+    parts = [as_hashes(given.public_inputs(partition)), roots, own.apex_leaves, above]
+    return FreeValues(
+        numbers=np.concatenate([*parts, of_challenges.reshape(-1, NODE_BYTES)]), bits=np.zeros(0, np.uint8)
+    )

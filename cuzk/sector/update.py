@@ -1,4 +1,4 @@
-"""Input of the proofs of a sector update (SnapDeals): one piece a partition, read, checked, as free values.
+"""Input of the proofs of a sector update (SnapDeals): one piece a partition, read and checked.
 
 A sector that was sealed with some data, mostly zeros, gets other data without being sealed again: a node of
 the new replica is that of the old one plus a data node times rho. Symbols as in `update_shape`.
@@ -90,35 +90,9 @@ class UpdateInput:
 
     def public_inputs(self, partition: int) -> NDArray[np.uint64]:
         """(4, 4): partition with the choice of the high part, comm_r_old, comm_d_new, comm_r_new."""
-        return as_limbs(_hashes(self._first_input(partition), *self._commitments))
-
-    @property
-    def _commitments(self) -> tuple[bytes, bytes, bytes]:
-        return self.comm_r_old, self.comm_d_new, self.comm_r_new
-
-    def _first_input(self, partition: int) -> bytes:
         number = partition + (self.shape.high_select << self.shape.partition_bits)
-        return number.to_bytes(NODE_BYTES, "little")
-
-    def free_numbers(self, partition: int) -> Bytes:
-        """(n, 32) the free numbers of a partition's circuit, in the order of their allocation."""
-        shape, own = self.shape, self.partitions[partition]
-        shared = _hashes(
-            self._first_input(partition), *self._commitments, own.comm_c, own.root_r_old, own.root_r_new
-        )
-        below = shape.d_path_levels
-        above = own.data.siblings[0, shape.challenge_bits :]
-        of_challenges = np.concatenate(
-            [
-                own.old.leaves[:, None],
-                own.data.leaves[:, None],
-                own.old.siblings,
-                own.new.siblings,
-                own.data.siblings[:, :below],
-            ],
-            axis=1,
-        )
-        return np.concatenate([shared, own.apex_leaves, above, of_challenges.reshape(-1, NODE_BYTES)])
+        first_input = number.to_bytes(NODE_BYTES, "little")
+        return as_limbs(_hashes(first_input, self.comm_r_old, self.comm_d_new, self.comm_r_new))
 
     def facts(self) -> dict[str, dict[str, Any]]:
         shape = self.shape
