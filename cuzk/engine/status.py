@@ -110,6 +110,12 @@ class EngineStatus:
     memory: tuple[MemoryStatus, ...]
     ended: dict[Status, int]
 
+    def parameters_bytes(self, setup: str) -> int:
+        """What its parameters take of the host and of all devices."""
+        host = sum(memory.by_purpose.get(f"parameters {setup}", 0) for memory in self.memory)
+        opened = (one for device in self.devices for one in device.opened)
+        return host + sum(one.nbytes for one in opened if one.name == setup)
+
 
 def snapshot(board: Board, started_s: float) -> EngineStatus:
     with board.held():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuzk.engine.jobs import Stage, Status
-from cuzk.engine.status import JobStatus, PartitionStatus, WorkerStatus
+from cuzk.engine.status import JobStatus, PartitionStatus, SetupStatus, WorkerStatus
 from cuzk.server.history import FAILURES, Ended
 from cuzk.server.kinds import circuit_id
 from cuzk.server.observation import Sight
@@ -125,26 +125,19 @@ def _worker(ordinal: int, worker: WorkerStatus) -> dict[str, Any]:
 
 def _srs(sight: Sight) -> list[dict[str, Any]]:
     """Parameters that are open, with what they take of the host and of all devices."""
-    found: dict[str, dict[str, Any]] = {}
+    opened: dict[str, list[SetupStatus]] = {}
     for device in sight.engine.devices:
         for setup in device.opened:
-            entry = found.setdefault(
-                setup.name,
-                {
-                    "circuit_id": circuit_id(setup.name),
-                    "bytes": sum(
-                        m.by_purpose.get(f"parameters {setup.name}", 0) for m in sight.engine.memory
-                    ),
-                    "last_used_secs_ago": setup.idle_s,
-                    "evictable": True,
-                },
-            )
-            entry["bytes"] += setup.nbytes
-            entry["last_used_secs_ago"] = (
-                0.0 if setup.users else min(entry["last_used_secs_ago"], setup.idle_s)
-            )
-            entry["evictable"] = entry["evictable"] and not setup.users
-    return list(found.values())
+            opened.setdefault(setup.name, []).append(setup)
+    return [
+        {
+            "circuit_id": circuit_id(name),
+            "bytes": sight.engine.parameters_bytes(name),
+            "last_used_secs_ago": min(0.0 if setup.users else setup.idle_s for setup in setups),
+            "evictable": not any(setup.users for setup in setups),
+        }
+        for name, setups in opened.items()
+    ]
 
 
 def _counters(sight: Sight) -> dict[str, Any]:

@@ -106,20 +106,13 @@ def _gpu(device: DeviceStatus, reading: CardReading | None) -> pb.GPUStatus:
 
 def loaded_srs(status: EngineStatus) -> list[pb.SRSStatus]:
     """Each circuit once, with what it takes of the host's and of all devices' memory."""
-    used: Counter[str] = Counter()
     names = dict.fromkeys(setup.name for device in status.devices for setup in device.opened)
-    for memory in status.memory:
-        for name in names:
-            used[name] += memory.by_purpose.get(f"parameters {name}", 0)
-    for device in status.devices:
-        for setup in device.opened:
-            used[setup.name] += setup.nbytes
     users = Counter(job.setup for job in status.jobs)
     return [
         pb.SRSStatus(
             circuit_id=circuit_id(name),
             tier=pb.SRSStatus.HOT,
-            size_bytes=used[name],
+            size_bytes=status.parameters_bytes(name),
             ref_count=users[name],
         )
         for name in names
