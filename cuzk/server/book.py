@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from cuzk.engine.jobs import Job, Priority, Status
+from cuzk.engine.status import EngineStatus
 from cuzk.errors import CuzkError, EngineError, InputError
 from cuzk.server.kinds import KINDS, Kind
 from cuzk.server.outcome import NO_TIME, HandedBack, Outcome
@@ -111,6 +112,11 @@ class Book:
     @property
     def under_way(self) -> Iterable[Entry]:
         return self._entries.values()
+
+    def waiting(self, status: EngineStatus) -> list[Entry]:
+        """Jobs that nobody has begun: the engine has not got them, or no partition of them begun."""
+        begun = {job.job_id for job in status.jobs if job.status is not Status.WAITING}
+        return [entry for entry in self.under_way if entry.job is None or entry.job.id not in begun]
 
     @property
     def results(self) -> Iterable[Entry]:

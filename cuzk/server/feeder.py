@@ -64,12 +64,6 @@ class Feeder:
             task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    @property
-    def waiting(self) -> int:
-        """Jobs that nobody has begun."""
-        begun = {job.job_id for job in self._prover.status().jobs if job.status is not Status.WAITING}
-        return sum(entry.job is None or entry.job.id not in begun for entry in self._book.under_way)
-
     def position(self, entry: Entry) -> int:
         """How many jobs come before it; 0 once it is handed over."""
         if entry not in self._waiting:

@@ -121,13 +121,9 @@ def loaded_srs(status: EngineStatus) -> list[pb.SRSStatus]:
 
 def _queues(status: EngineStatus, book: Book) -> list[pb.QueueStatus]:
     """Jobs by kind; each is counted once."""
-    begun = {job.job_id for job in status.jobs if job.status is not Status.WAITING}
-    pending: Counter[str] = Counter()
-    running: Counter[str] = Counter()
-    for entry in book.under_way:
-        has_begun = entry.job is not None and entry.job.id in begun
-        (running if has_begun else pending)[entry.kind.name] += 1
+    under_way = Counter(entry.kind.name for entry in book.under_way)
+    pending = Counter(entry.kind.name for entry in book.waiting(status))
     return [
-        pb.QueueStatus(proof_kind=name, pending=pending[name], in_progress=running[name])
-        for name in sorted(pending.keys() | running.keys())
+        pb.QueueStatus(proof_kind=name, pending=pending[name], in_progress=count - pending[name])
+        for name, count in sorted(under_way.items())
     ]

@@ -135,7 +135,7 @@ class Service:
         if not self.is_open:
             self._store.discard(payload)
             await _abort_closing(context)
-        position = self._feeder.waiting
+        position = len(self._book.waiting(self._prover.status()))
         entry = self._book.accept(request, payload)
         entry.is_kept |= is_kept
         if entry.payload is not payload:
