@@ -67,23 +67,30 @@ async def running(
     read: Read = read_fake,
     **settings: Any,
 ) -> AsyncIterator[tuple[Daemon, Caller]]:
-    """A daemon on a socket in the folder, and a caller; it drains at the end, and must do so.
+    """A daemon on a socket in the folder, as `up`."""
+    settings = {"listen": Address(path=folder / "cuzk.sock"), "readers": 0, "drain_s": SOON_S, **settings}
+    daemon = Daemon(DaemonSettings(**settings), prover or FakeProver(), read)
+    async with up(daemon, waits=waits) as caller:
+        yield daemon, caller
+
+
+@asynccontextmanager
+async def up(daemon: Daemon, *, waits: bool = True, patience_s: float = SOON_S) -> AsyncIterator[Caller]:
+    """The daemon runs, for this caller; it drains at the end, and must do so within the patience.
 
     waits  until it is ready; else only until it takes calls
     """
-    settings = {"listen": Address(path=folder / "cuzk.sock"), "readers": 0, "drain_s": SOON_S, **settings}
-    daemon = Daemon(DaemonSettings(**settings), prover or FakeProver(), read)
     task = asyncio.create_task(daemon.run())
     try:
         await until(lambda: daemon.is_ready or task.done() or bool(daemon.bound and not waits))
         if task.done():
             task.result()
-        async with channel_to(f"unix:{folder / 'cuzk.sock'}") as channel:
-            yield daemon, Caller(channel)
+        async with channel_to(daemon.bound[0]) as channel:
+            yield Caller(channel)
     finally:
         if not task.done() and not daemon.is_draining:
             daemon.end()
-        await asyncio.wait_for(task, SOON_S)
+        await asyncio.wait_for(task, patience_s)
 
 
 def channel_to(target: str) -> Any:

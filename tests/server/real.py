@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from cuzk.server.daemon import Daemon, DaemonSettings
 from cuzk.server.intake import prepare_to_read, read_request
 from cuzk.server.observation import Observation
 from cuzk.server.sectors import SectorProver
-from tests.server.hall import Caller, channel_to, until
+from tests.server.hall import Caller, up
 
 LONG_S = 900.0
 
@@ -37,12 +36,5 @@ async def serving(
         companions=[] if beside is None else [beside],
         metrics=str if beside is None else beside.metrics,
     )
-    task = asyncio.create_task(daemon.run())
-    try:
-        await until(lambda: daemon.bound != [] or task.done())
-        async with channel_to(f"unix:{folder / 'cuzk.sock'}") as channel:
-            yield daemon, Caller(channel)
-    finally:
-        if not task.done():
-            daemon.end()
-        await asyncio.wait_for(task, LONG_S)
+    async with up(daemon, waits=False, patience_s=LONG_S) as caller:
+        yield daemon, caller

@@ -22,7 +22,7 @@ from cuzk.server.daemon import Daemon, DaemonSettings
 from cuzk.server.http import StatusServer
 from cuzk.server.observation import Observation
 from tests.server.fakes import FakeProver, read_fake
-from tests.server.hall import SOON_S, Caller, channel_to, porep, refused, until
+from tests.server.hall import SOON_S, Caller, porep, refused, until, up
 from tests.server.playing import Playing
 from tests.server.test_access import made
 
@@ -56,20 +56,11 @@ def played(folder: Path, scenario: Scenario, *, opening_s: float = 0.0, **settin
             companions=[beside],
             metrics=beside.metrics,
         )
-        task = asyncio.create_task(daemon.run())
-        await until(lambda: bool(daemon.bound) or task.done())
-        if not opening_s:
-            await until(lambda: daemon.is_ready or task.done())
-        try:
-            async with (
-                channel_to(f"unix:{folder / 'cuzk.sock'}") as channel,
-                aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
-            ):
-                await asyncio.wait_for(scenario(daemon, Caller(channel), session), SOON_S)
-        finally:
-            if not task.done() and not daemon.is_draining:
-                daemon.end()
-            await asyncio.wait_for(task, SOON_S)
+        async with (
+            up(daemon, waits=not opening_s) as caller,
+            aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+        ):
+            await asyncio.wait_for(scenario(daemon, caller, session), SOON_S)
 
     asyncio.run(play())
 
