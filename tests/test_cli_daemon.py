@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cuzk.cli import main
-from tests.server.processes import READY, daemon
+from tests.server.processes import READY, daemon, started
 
 POREP = Path(__file__).parent / "vectors" / "porep"
 
@@ -175,21 +174,15 @@ def test_serve_proves_until_a_signal_comes(own_home: Path, tmp_path: Path) -> No
     )
     command = [sys.executable, "-u", "-m", "cuzk.cli", "serve", "-c", str(config)]
     compiled = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"}
-    served = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=compiled
-    )
-    assert served.stdout is not None
-    lines: list[str] = []
-    for line in served.stdout:
-        lines.append(line)
-        if READY in line:
-            break
-    assert cuzk("status", "-a", f"unix://{path}").exit_code == 0
-    c1 = str(POREP / "2k-random.json")
-    unprovable = cuzk("bench", "single", "-t", "porep", "--c1", c1, "-a", f"unix://{path}")
-    assert unprovable.exit_code == 3 and ".params is missing" in unprovable.stdout, unprovable.output
-    served.send_signal(signal.SIGTERM)
-    out, _ = served.communicate(timeout=60)
-    assert served.returncode == 0 and not path.exists()
-    assert f"cuzk_daemon: configuration loaded listen=unix://{path}\n" in "".join(lines)
-    assert "shut down" in out.splitlines()[-1]
+    with started(command, patience_s=600, env=compiled) as served:  # kernels may have to be compiled
+        served.line(READY)
+        assert cuzk("status", "-a", f"unix://{path}").exit_code == 0
+        c1 = str(POREP / "2k-random.json")
+        unprovable = cuzk("bench", "single", "-t", "porep", "--c1", c1, "-a", f"unix://{path}")
+        assert unprovable.exit_code == 3 and ".params is missing" in unprovable.stdout, unprovable.output
+        served.signal(signal.SIGTERM)
+        served.popen.wait(60)
+        assert served.ends() == 0 and not path.exists()
+        told = f"cuzk_daemon: configuration loaded listen=unix://{path}"
+        assert any(line.endswith(told) for line in served.lines)
+        assert "shut down" in served.lines[-1]

@@ -20,6 +20,7 @@ from cuzk.engine.status import (
 from cuzk.server.card_readings import CardReading
 from cuzk.server.history import Ended, History, Told
 from cuzk.server.observation import Sight, WaitingJob
+from cuzk.server.outcome import NO_TIME
 from cuzk.server.recent import Recent
 from cuzk.timeline.spans import Kind, Span
 
@@ -27,8 +28,7 @@ NOW_MS = 400_000
 
 
 def took(total_ms: int = 0, **given: int) -> Timings:
-    names = ("queue_ms", "srs_ms", "synth_ms", "gpu_ms", "lock_ms")
-    return Timings(total_ms=total_ms, **{**dict.fromkeys(names, 0), **given})
+    return replace(NO_TIME, total_ms=total_ms, **given)
 
 
 def memory(name: str, total: int, by_purpose: dict[str, int]) -> MemoryStatus:

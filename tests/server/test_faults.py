@@ -24,7 +24,7 @@ from cuzk.server.client import Client
 from cuzk.server.contract import SERVICE
 from tests.server.fakes import proof_of
 from tests.server.hall import porep
-from tests.server.processes import READY, SOON_S, Process, daemon, path_of
+from tests.server.processes import READY, SOON_S, Process, daemon, path_of, until
 
 COMPLETED = pb.AwaitProofResponse.COMPLETED
 MIB = 1 << 20
@@ -147,18 +147,11 @@ def test_ten_thousand_junk_connections_leave_a_daemon_that_proves() -> None:
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(junk, range(200)))
             still_proves(process, f"{where[0]}:{where[1]}")
-        _until(lambda: _open_files(process) < before + 50)
+        until(lambda: _open_files(process) < before + 50, process)
 
 
 def _open_files(process: Process) -> int:
     return len(os.listdir(f"/proc/{process.popen.pid}/fd"))
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.1)
 
 
 # ---- what the machine does ----
