@@ -84,18 +84,14 @@ class Pipeline:
         Raises ResourceError, with the plan, for what can never fit, BusyError while too many jobs wait,
         EngineError while closing, DeviceError when no device is left.
         """
-        needs = {device.name: work.setup.needs(device.name) for device in self._board.devices}
-        return self._reception.submit(
-            work, needs, request_id=request_id, priority=priority, deadline_s=deadline_s
-        )
+        return self._reception.submit(work, request_id=request_id, priority=priority, deadline_s=deadline_s)
 
     def preload(self, setup: Setup, *, timeout_s: float | None = None) -> bool:
         """Open a setup on every device that can serve it, before there is work. False if it was open.
 
         It stays open until its room is needed. Raises as `reception.Reception.preload`.
         """
-        needs = {device.name: setup.needs(device.name) for device in self._board.devices}
-        return self._reception.preload(setup, needs, timeout_s)
+        return self._reception.preload(setup, timeout_s)
 
     def evict(self, name: str, *, timeout_s: float | None = None) -> bool:
         """Close the setups of that name, unless jobs use them. False if nothing was closed."""

@@ -22,7 +22,6 @@ class Reception:
     def submit(
         self,
         work: Work,
-        needs: Mapping[str, Needs],
         *,
         request_id: str,
         priority: Priority,
@@ -30,11 +29,10 @@ class Reception:
     ) -> Job:
         """A job of that work: joined to the same work under way, answered at once if it is known, or begun.
 
-        needs  of the work's setup, by device
         Raises ResourceError for what can never fit, BusyError while too many jobs wait, EngineError while
         closing, DeviceError when no device is left.
         """
-        board, key = self._board, (request_id, work.digest)
+        board, key, needs = self._board, (request_id, work.digest), self._needs(work.setup)
         with board.held():
             self._require_open()
             now = board.clock()
@@ -55,6 +53,10 @@ class Reception:
             if deadline is not None:
                 board.alarm.notify_all()
             return job
+
+    def _needs(self, setup: Setup) -> Mapping[str, Needs]:
+        """By device. Asked for without the board's lock."""
+        return {device.name: setup.needs(device.name) for device in self._board.devices}
 
     def _require_open(self) -> None:
         if self._board.is_closing:
@@ -119,13 +121,13 @@ class Reception:
             )
         return reservation
 
-    def preload(self, setup: Setup, needs: Mapping[str, Needs], timeout_s: float | None) -> bool:
+    def preload(self, setup: Setup, timeout_s: float | None) -> bool:
         """Have a setup opened on every device that can serve it. False if that was so already.
 
         Raises what opening raised if no device can; ResourceError when it takes longer than the timeout,
         until there is room for it or it is open; what `submit` raises.
         """
-        board = self._board
+        board, needs = self._board, self._needs(setup)
         with board.held():
             self._require_open()
             if board.is_opened(setup):

@@ -73,10 +73,7 @@ class Hall:
         request_id: str = "",
         deadline_s: float | None = None,
     ) -> Job:
-        needs = {device.name: work.setup.needs(device.name) for device in self.devices}
-        return self.reception.submit(
-            work, needs, request_id=request_id, priority=priority, deadline_s=deadline_s
-        )
+        return self.reception.submit(work, request_id=request_id, priority=priority, deadline_s=deadline_s)
 
     def said(self, what: What) -> list[str]:
         """Job, partition and device of all such events so far."""
