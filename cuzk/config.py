@@ -126,7 +126,8 @@ class Reading:
         for name, key in KEYS.items():
             if key.field is None or key.alias is not None:
                 continue
-            said = next((other for other in self.given if KEYS[other].sets(name)), None)
+            names = (name, *self.given)  # its own name goes before what is out of date
+            said = next((one for one in names if one in self.given and KEYS[one].sets(name)), None)
             if said is None or getattr(config, key.field) is None:
                 yield name, key.default, "" if said is None else self.given[said].where
             else:

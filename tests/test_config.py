@@ -229,6 +229,14 @@ def test_the_origin_of_each_value_is_shown(written) -> None:
     }
 
 
+def test_the_origin_of_a_budget_is_that_of_the_name_which_counts(written) -> None:
+    text = '[memory]\npinned_budget = "50GiB"\ntotal_budget = {}\n'
+    for said, value in (('"256GiB"', "256GiB"), ('"auto"', "auto")):
+        path = written(text.format(said))
+        rows = {name: (shown, where) for name, shown, where in config.read(path).effective()}
+        assert rows["memory.total_budget"] == (value, f"{path}:3")
+
+
 def test_a_check_ends_with_one_where_there_is_a_mistake(written) -> None:
     good = CliRunner().invoke(main, ["config", "check", str(written("[prover]\nthreads = 2\n"))])
     assert (good.exit_code, good.stderr) == (0, "")
