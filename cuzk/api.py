@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from cuzk.errors import InputError, ProofError, ResourceError, UsageError
-from cuzk.events import Event, Notice, OnEvent, StageDone, ignore, one_at_a_time, stage
+from cuzk.events import Notice, OnEvent, Stopwatch, ignore, one_at_a_time, stage
 from cuzk.garbage import load
 from cuzk.groth16.files import replace_atomically
 from cuzk.groth16.locate import find_parameters, find_verifying_key
@@ -259,23 +259,16 @@ def synthetic_name(kind: str, sector_size: int, registered_proof: str | None, se
     return f"{chosen.names[0]}-synthetic-{chosen.shape(sector_size).name}-{seed}.json"
 
 
-class _Clock:
-    """Passes events on and adds up what the stages took."""
+class _Clock(Stopwatch):
+    """What the stages took by kind of work, and how long it is since it was made."""
 
     _SYNTHESIS = ("pre-pass", "witness", "rows", "circuit")
     _PARAMETERS = ("parameters", "digest", "load points", "points on the curve", "points in the subgroup")
     _DEVICE = ("transforms", "sum h", "sum l", "sum a", "sum b_g1", "sum b_g2")
 
     def __init__(self, on_event: OnEvent) -> None:
-        self._on_event = on_event
+        super().__init__(on_event)
         self._begin = time.perf_counter()
-        self._seconds: dict[str, float] = {}
-
-    def hear(self, event: Event) -> None:
-        if isinstance(event, StageDone):
-            kind = event.name.rpartition(": ")[2]
-            self._seconds[kind] = self._seconds.get(kind, 0.0) + event.seconds
-        self._on_event(event)
 
     def elapsed_ms(self) -> int:
         return round((time.perf_counter() - self._begin) * 1000)
@@ -290,7 +283,8 @@ class _Clock:
         )
 
     def _sum_ms(self, kinds: tuple[str, ...]) -> int:
-        return round(sum(self._seconds.get(kind, 0.0) for kind in kinds) * 1000)
+        took = (s for name, s in self.seconds.items() if name.rpartition(": ")[2] in kinds)
+        return round(sum(took) * 1000)
 
 
 def _proof_bytes(proof: Source) -> bytes:
