@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit, CircuitBuilder
-from cuzk.circuit.digest import variables_of
+from cuzk.circuit.digest import aux_digest, list_digest, variables_of
+from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, assign
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
@@ -28,6 +30,22 @@ def solve(
 ) -> tuple[Circuit, Assignment]:
     circuit = builder.circuit()
     return circuit, assign(DEVICE, circuit, free(numbers, bits))
+
+
+def satisfying(circuit: Circuit, given: FreeValues) -> tuple[Assignment, dict[str, Any]]:
+    """The assignment of these values, which satisfies every row, and what upstream prints of one."""
+    assignment = assign(DEVICE, circuit, given)
+    a, b = evaluate_rows(DEVICE, circuit, assignment)
+    c = evaluate_side(DEVICE, circuit, assignment, 2)
+    assert unsatisfied_row(DEVICE, circuit, a, b, c) is None
+    return assignment, {
+        "inputs_digest": list_digest(assignment.inputs),
+        "aux_digest": aux_digest(circuit, assignment),
+        "a_digest": list_digest(a),
+        "b_digest": list_digest(b),
+        "c_digest": list_digest(c),
+        "public_inputs": [row.tobytes().hex() for row in assignment.inputs[1:]],
+    }
 
 
 def ints(elements: NDArray[np.uint64]) -> list[int]:

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from cuzk.circuit.builder import Circuit, CircuitBuilder
-from cuzk.circuit.digest import aux_digest, list_digest, r1cs_digest
+from cuzk.circuit.digest import r1cs_digest
 from cuzk.circuit.fallback_post import build, free_values
-from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
+from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.waves import waves_of
 from cuzk.circuit.witness import assign
 from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import WINDOW, WINNING, post_shape
 from cuzk.sector.shape import GIB, KIB, MIB
-from tests.circuit.plain import DEVICE
+from tests.circuit.plain import DEVICE, satisfying
 from tests.sector.post_vectors import EXPECT, NAMES, expected, pieces
 
 # rows without those of inputs, aux, inputs; dense in A, in B; terms of A, B, C
@@ -145,10 +145,7 @@ def test_production_shapes_have_upstreams_rows(name: str, kind: str, sector_byte
 def test_whole_circuit_and_assignment_are_upstreams(name: str) -> None:
     given = read_post(pieces(name))
     circuit = circuit_of(given.shape.kind, given.shape.sector_bytes)
-    assignment = assign(DEVICE, circuit, free_values(given, 0))
-    a, b = evaluate_rows(DEVICE, circuit, assignment)
-    c = evaluate_side(DEVICE, circuit, assignment, 2)
-    assert unsatisfied_row(DEVICE, circuit, a, b, c) is None
+    _, digests = satisfying(circuit, free_values(given, 0))
     assert {
         "partition": given.partition_index,
         "rows_before_dummies": circuit.rows,
@@ -159,12 +156,7 @@ def test_whole_circuit_and_assignment_are_upstreams(name: str) -> None:
         "nnz": list(circuit.nonzeros),
         "zero_coefficients": 0,
         "r1cs_digest": r1cs_digest(circuit),
-        "inputs_digest": list_digest(assignment.inputs),
-        "aux_digest": aux_digest(circuit, assignment),
-        "a_digest": list_digest(a),
-        "b_digest": list_digest(b),
-        "c_digest": list_digest(c),
-        "public_inputs": [row.tobytes().hex() for row in assignment.inputs[1:]],
+        **digests,
     } == expected(name)
 
 
@@ -175,9 +167,7 @@ def test_sectors_that_nobody_sealed_satisfy_every_row_and_give_a_verifiers_input
     shape = post_shape(kind, 32 * KIB)
     made = synthesize_post(shape, seed=1, device=DEVICE, progress=lambda *_: None, sectors=sectors)
     given, circuit = read_post(made), circuit_of(kind, 32 * KIB)
-    assignment = assign(DEVICE, circuit, free_values(given, 0))
-    sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
-    assert unsatisfied_row(DEVICE, circuit, *sides) is None
+    assignment, _ = satisfying(circuit, free_values(given, 0))
     assert (assignment.inputs[1:] == given.public_inputs(0)).all()
 
 

@@ -15,20 +15,18 @@ import numpy as np
 import pytest
 
 from cuzk.circuit.builder import Circuit, CircuitBuilder
-from cuzk.circuit.digest import aux_digest, list_digest, r1cs_digest
+from cuzk.circuit.digest import r1cs_digest
 from cuzk.circuit.label import label
 from cuzk.circuit.numbers import free_bits
 from cuzk.circuit.porep import build, challenge, commitments, free_values
-from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
 from cuzk.circuit.sha256 import constant_bits_be
-from cuzk.circuit.witness import assign
 from cuzk.kinds import built_circuit
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.porep_shape import PorepShape, porep_shape, porep_shapes
 from cuzk.sector.registered_proof import registered_proof
 from cuzk.sector.shape import GIB, KIB, MIB
 from cuzk.sector.synthesize import synthesize
-from tests.circuit.plain import DEVICE
+from tests.circuit.plain import DEVICE, satisfying
 from tests.sector.documents import MADE_UP, POREP
 
 UPSTREAM = json.loads((POREP / "vectors.json").read_text())
@@ -155,22 +153,14 @@ def test_whole_circuit_and_assignment_are_upstreams(case: dict[str, Any]) -> Non
     c1 = read_c1(POREP / case["file"], registered=MADE_UP.get(case["file"]))
     circuit = circuit_of(shape)
     for k, expected in enumerate(case["partitions"]):
-        assignment = assign(DEVICE, circuit, free_values(c1, k))
-        a, b = evaluate_rows(DEVICE, circuit, assignment)
-        c = evaluate_side(DEVICE, circuit, assignment, 2)
-        assert unsatisfied_row(DEVICE, circuit, a, b, c) is None
+        _, digests = satisfying(circuit, free_values(c1, k))
         assert {
             "constraints_with_dummies": circuit.num_constraints,
             "inputs": circuit.num_inputs,
             "aux": circuit.num_aux,
             "nnz_abc": list(circuit.nonzeros),
             "r1cs_digest": r1cs_digest(circuit),
-            "inputs_digest": list_digest(assignment.inputs),
-            "aux_digest": aux_digest(circuit, assignment),
-            "a_digest": list_digest(a),
-            "b_digest": list_digest(b),
-            "c_digest": list_digest(c),
-            "public_inputs": [row.tobytes().hex() for row in assignment.inputs[1:]],
+            **digests,
             "after_challenge_0": {
                 "constraints": int(circuit.instances.table["first_row"][circuit.strands[2]]),
                 "aux": int(circuit.instances.table["first_aux"][circuit.strands[2]]),
@@ -193,9 +183,7 @@ def test_a_sector_that_nobody_sealed_satisfies_every_row_and_gives_a_verifiers_i
     c1 = synthesize(registered_proof(name), seed=1, device=DEVICE, progress=lambda done, total: None)
     circuit = circuit_of(c1.shape)
     last = c1.partition_count - 1
-    assignment = assign(DEVICE, circuit, free_values(c1, last))
-    sides = [evaluate_side(DEVICE, circuit, assignment, side) for side in range(3)]
-    assert unsatisfied_row(DEVICE, circuit, *sides) is None
+    assignment, _ = satisfying(circuit, free_values(c1, last))
     assert (assignment.inputs[1:] == c1.public_inputs(last)).all()
 
 
