@@ -40,7 +40,7 @@ def unzipped(data: bytes, origin: str) -> bytes:
             what = "the gzip file is truncated"
     if len(unpacked) > LARGEST_DOCUMENT_BYTES:
         what = f"the document is larger than {LARGEST_DOCUMENT_BYTES >> 30} GiB"
-    elif not unpacked.strip():
+    elif not unpacked or unpacked.isspace():
         what = what or "the file is empty"
     if what:
         raise InputError(what, where=origin, next=_NEXT)
