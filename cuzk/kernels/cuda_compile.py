@@ -7,21 +7,24 @@ kernels in the cache needs nothing of it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core import types
 
 from cuzk.errors import DeviceError
 
+if TYPE_CHECKING:
+    from cuzk.kernels.cuda_toolchain import Compiled
+
 if find_spec("numba_cuda") is None:  # `numba.cuda` alone may be Numba's own, which nobody maintains
     raise DeviceError("numba-cuda is not installed", where="CUDA", next="pip install 'cuzk[cuda]'")
 
-__all__ = ["Compiled", "compile_kernel", "compiler_version", "cuda", "pointer", "toolchain"]
+__all__ = ["compile_kernel", "compiler_version", "cuda", "pointer", "toolchain"]
 
 #: Packages that decide what code comes out.
 _PACKAGES = ("numba", "llvmlite", "numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink")
@@ -31,25 +34,9 @@ class _NumbaCuda:
     """Stands for `numba.cuda` in the modules of kernels."""
 
 
-cuda: Any = _NumbaCuda()
+_STAND_IN = _NumbaCuda()
+cuda: Any = _STAND_IN
 pointer = types.CPointer  # the type of a kernel's parameter that takes a DeviceArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compiled:
-    """A kernel for one compute capability, and what the assembler says of it, for one thread.
-
-    spill_bytes   stores and loads of registers that did not fit, in the whole kernel's code
-    stack_bytes   local memory: spills, and arrays that are indexed by variables
-    shared_bytes  static shared memory of a block, as declared
-    """
-
-    ptx: str
-    cubin: bytes
-    registers: int
-    spill_bytes: int
-    stack_bytes: int
-    shared_bytes: int
 
 
 def compiler_version() -> tuple[int, int]:
@@ -87,7 +74,14 @@ def compile_kernel(
     """
     from cuzk.kernels import cuda_toolchain
 
-    cuda_toolchain.name_in(function.__globals__)
+    _name_in_modules(cuda_toolchain.cuda, function.__globals__)
     return cuda_toolchain.compile_kernel(
         function, argument_types, capability, launch_bounds=launch_bounds, max_registers=max_registers
     )
+
+
+def _name_in_modules(numba_cuda: Any, names: dict[str, Any]) -> None:
+    """Put numba.cuda where modules, this one too, and some more names have what stands for it."""
+    for held in (names, *(getattr(module, "__dict__", {}) for module in list(sys.modules.values()))):
+        if held.get("cuda") is _STAND_IN:
+            held["cuda"] = numba_cuda

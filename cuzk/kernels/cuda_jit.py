@@ -21,12 +21,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core import types
 
-from cuzk.kernels.cuda_compile import Compiled, compile_kernel, toolchain
+from cuzk.kernels.cuda_compile import compile_kernel, toolchain
 from cuzk.kernels.jit import compiled_folder, warn_once
+
+if TYPE_CHECKING:
+    from cuzk.kernels.cuda_toolchain import Compiled
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _KEY_LENGTH = 16

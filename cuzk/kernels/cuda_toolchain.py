@@ -1,4 +1,4 @@
-"""numba-cuda makes PTX, nvJitLink the cubin: the one place that imports either. No GPU is needed.
+"""numba-cuda makes PTX, nvJitLink the cubin. No GPU is needed.
 
 nvJitLink holds the same assembler as ptxas, comes with numba-cuda, and reports registers and spills: so tests
 check on any machine the very code that a card will run. The driver never sees PTX: a cubin runs on every
@@ -10,9 +10,9 @@ driver of the same major version of CUDA, however old, while PTX needs one as ne
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,8 +20,6 @@ import numpy as np
 from numba.core import types
 
 from cuzk.errors import DeviceError
-from cuzk.kernels import cuda_compile
-from cuzk.kernels.cuda_compile import Compiled
 
 if not hasattr(np, "row_stack"):  # NumPy 2.5 took it away, numba-cuda 0.30 still names it when it is imported
     np.row_stack = np.vstack  # type: ignore[attr-defined]
@@ -33,6 +31,8 @@ from numba.cuda.core.compiler_lock import global_compiler_lock
 
 import cuzk.kernels.gpu_types  # noqa: F401  the data models, before anything is compiled
 
+__all__ = ["Compiled", "assemble", "compile_kernel", "cuda"]
+
 _ENTRY = re.compile(r"(\.visible \.entry )[\w$]+")
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -40,18 +40,23 @@ _STACK = re.compile(r"(\d+) bytes stack frame")
 _SHARED = re.compile(
     r"\.shared \.align \d+ \.b8 \w+\[(\d+)\]"
 )  # nvJitLink adds what the system takes, or not
-_STAND_IN = cuda_compile.cuda
 
 
-def name_in(names: dict[str, Any]) -> None:
-    """Put numba.cuda where a module's names have what stood for it."""
-    if names.get("cuda") is _STAND_IN:
-        names["cuda"] = cuda
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A kernel for one compute capability, and what the assembler says of it, for one thread.
 
+    spill_bytes   stores and loads of registers that did not fit, in the whole kernel's code
+    stack_bytes   local memory: spills, and arrays that are indexed by variables
+    shared_bytes  static shared memory of a block, as declared
+    """
 
-cuda_compile.cuda = cuda  # for modules that are still to be imported; then those that are
-for _module in list(sys.modules.values()):
-    name_in(getattr(_module, "__dict__", {}))
+    ptx: str
+    cubin: bytes
+    registers: int
+    spill_bytes: int
+    stack_bytes: int
+    shared_bytes: int
 
 
 def compile_kernel(

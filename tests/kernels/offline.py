@@ -29,7 +29,7 @@ DOMAINS = (22, 23, 27)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """As `cuda_compile.Compiled`, without the code."""
+    """As `cuda_toolchain.Compiled`, without the code."""
 
     registers: int
     spill_bytes: int
