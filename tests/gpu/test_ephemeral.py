@@ -19,7 +19,6 @@ from cuzk.events import ignore
 from cuzk.groth16.development import MARK_SUFFIX
 from cuzk.groth16.ephemeral import EphemeralParameters
 from cuzk.groth16.proof import PROOF_BYTES, split_proofs
-from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.target_gpu import GpuTarget, release
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
@@ -30,6 +29,7 @@ from cuzk.kinds import circuit_of, free_values
 from cuzk.parameters import try_parameters
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.public_inputs import public_inputs
+from tests.groth16.proving import upstreams_proof
 
 POREP = Path(__file__).resolve().parents[1] / "vectors" / "porep"
 KNOWN = json.loads((POREP / "vectors.json").read_text(encoding="utf-8"))
@@ -48,14 +48,8 @@ def test_key_and_proof_are_upstreams_to_the_byte(device: CudaDevice) -> None:
         target.prepare()
         target.opened(circuit)
         target.require_good_points(ignore)
-        proof = prove(
-            target,
-            parameters,
-            circuit,
-            target.assign(circuit, free_values(c1, 0)),
-            Randomizers(r=13, s=17),
-            public_inputs=public_inputs(c1.statement, 0),
-        )
+        public = public_inputs(c1.statement, 0)
+        proof = upstreams_proof(target, parameters, circuit, free_values(c1, 0), public)
     assert proof.to_bytes().hex() == CASE["proof_r13_s17"]
     assert card.memory.used_bytes == 0
 

@@ -15,7 +15,6 @@ if find_spec("numba_cuda") is None:
 from cuzk.circuit.builder import Circuit
 from cuzk.events import ignore
 from cuzk.groth16.ephemeral import EphemeralParameters
-from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.target_gpu import GpuTarget, release
 from cuzk.groth16.values_at_tau import Trapdoors
@@ -26,6 +25,7 @@ from cuzk.sector.post import PostInput, read_post, synthesize_post
 from cuzk.sector.post_shape import PostShape, post_shape
 from cuzk.sector.shape import GIB
 from tests.gpu.compared import HOST, assert_equal, assert_scalars_equal
+from tests.groth16.proving import upstreams_proof
 from tests.sector.post_vectors import EXPECT, NAMES, pieces
 
 PROVEN = [name for name in NAMES if "proof" in EXPECT["vectors"][name]]
@@ -77,16 +77,8 @@ def target(given: PostInput, device: CudaDevice) -> Iterator[tuple[GpuTarget, Ep
 
 
 def proof_of(given: PostInput, target: GpuTarget, parameters: EphemeralParameters) -> str:
-    """Verified, or there would be none."""
-    circuit = circuit_of(given.shape)
-    proof = prove(
-        target,
-        parameters,
-        circuit,
-        target.assign(circuit, free_values(given, 0)),
-        Randomizers(r=13, s=17),
-        public_inputs=given.public_inputs(0),
-    )
+    public = given.public_inputs(0)
+    proof = upstreams_proof(target, parameters, circuit_of(given.shape), free_values(given, 0), public)
     return proof.to_bytes().hex()
 
 

@@ -13,7 +13,6 @@ from cuzk.events import ignore
 from cuzk.groth16.files import file_digest
 from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import open_parameters
-from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
@@ -21,6 +20,7 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.sector.post import read_post
 from cuzk.sector.post_shape import WINDOW, WINNING, post_shape
 from cuzk.sector.shape import GIB, KIB, MIB
+from tests.groth16.proving import upstreams_proof
 from tests.sector.post_vectors import EXPECT, pieces
 
 #: filecoin-proofs 19.1.0 with the trapdoors 2, 3, 5, 7, 11: SHA-256 of .vk and .params, the digest as in the
@@ -89,14 +89,7 @@ def test_a_proof_is_upstreams_to_the_byte(name: str, files: dict[str, Path]) -> 
     circuit, parameters = circuit_of(given.shape.kind), open_parameters(files[given.shape.kind])
     target = CpuTarget(device, parameters)
     target.require_good_points(ignore)
-    proof = prove(
-        target,
-        parameters,
-        circuit,
-        target.assign(circuit, free_values(given, 0)),
-        Randomizers(r=13, s=17),
-        public_inputs=given.public_inputs(0),
-    )
+    proof = upstreams_proof(target, parameters, circuit, free_values(given, 0), given.public_inputs(0))
     assert proof.to_bytes().hex() == EXPECT["vectors"][name]["proof"]["bytes"]
 
 

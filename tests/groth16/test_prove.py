@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,12 +56,12 @@ def prove_toy(
     assignment: Assignment,
     randomizers: Randomizers,
     public_inputs: np.ndarray = PUBLIC_INPUTS,
-    where: str = "partition 0",
+    **how: Any,
 ) -> Proof:
     parameters = open_parameters(params)
     target = CpuTarget(device, parameters)
     target.require_good_points(ignore)
-    return prove(target, parameters, toy, assignment, randomizers, public_inputs=public_inputs, where=where)
+    return prove(target, parameters, toy, assignment, randomizers, public_inputs=public_inputs, **how)
 
 
 def holds(params: Path, proof: Proof, public_inputs: np.ndarray = PUBLIC_INPUTS) -> bool:
@@ -122,41 +123,32 @@ def test_any_preimage_is_proven(
     assert holds(toy_params, proof) == (to_integers(public) == [TOY_PUBLIC_INPUT])
 
 
-@pytest.mark.parametrize("place", [0, 1, 100, 312])
-def test_a_wrong_witness_gives_an_error_and_no_proof(
-    place: int, device: CpuDevice, toy: Circuit, toy_params: Path, assignment: Assignment
-) -> None:
+@pytest.fixture(params=[0, 1, 100, 312])
+def wrong(request: pytest.FixtureRequest, assignment: Assignment) -> Assignment:
+    """With one variable that is another."""
     values = assignment.values.copy()
-    values[assignment.num_inputs + place, 0] ^= 1
-    wrong = replace(assignment, values=values)
+    values[assignment.num_inputs + request.param, 0] ^= 1
+    return replace(assignment, values=values)
+
+
+def test_a_wrong_witness_gives_an_error_and_no_proof(
+    device: CpuDevice, toy: Circuit, toy_params: Path, wrong: Assignment
+) -> None:
     with pytest.raises(ProofError) as raised:
         prove_toy(device, toy, toy_params, wrong, Randomizers.fresh(), where="c1.json, partition 3")
     assert raised.value.where == "c1.json, partition 3"
     assert raised.value.next is not None and str(toy_params) in raised.value.next
 
 
-@pytest.mark.parametrize("place", [0, 1, 100, 312])
 def test_the_first_row_that_does_not_hold_is_named_when_it_is_asked_for(
-    place: int, device: CpuDevice, toy: Circuit, toy_params: Path, assignment: Assignment
+    device: CpuDevice, toy: Circuit, toy_params: Path, wrong: Assignment
 ) -> None:
-    values = assignment.values.copy()
-    values[assignment.num_inputs + place, 0] ^= 1
-    wrong = replace(assignment, values=values)
     a, b, c = (row_values(toy, variables(toy, wrong), side) for side in range(3))
     row = next(k for k in range(len(a)) if a[k] * b[k] % FR.p != c[k])
-    parameters, events = open_parameters(toy_params), list[Event]()
+    events: list[Event] = []
+    how = {"check": True, "on_event": events.append, "where": "c1.json, partition 3"}
     with pytest.raises(ProofError, match="a row of the circuit does not hold") as raised:
-        prove(
-            CpuTarget(device, parameters),
-            parameters,
-            toy,
-            wrong,
-            Randomizers.fresh(),
-            public_inputs=PUBLIC_INPUTS,
-            check=True,
-            on_event=events.append,
-            where="c1.json, partition 3",
-        )
+        prove_toy(device, toy, toy_params, wrong, Randomizers.fresh(), **how)
     assert raised.value.where == f"c1.json, partition 3, row {row}: {toy.name_of_row(row)}"
     assert {event.name for event in events} == {"check of the rows"}, "no sum was made"
 
@@ -164,11 +156,7 @@ def test_the_first_row_that_does_not_hold_is_named_when_it_is_asked_for(
 def test_rows_that_hold_change_nothing_when_they_are_checked(
     device: CpuDevice, toy: Circuit, toy_params: Path, assignment: Assignment
 ) -> None:
-    parameters = open_parameters(toy_params)
-    target = CpuTarget(device, parameters)
-    proof = prove(
-        target, parameters, toy, assignment, Randomizers(r=13, s=17), public_inputs=PUBLIC_INPUTS, check=True
-    )
+    proof = prove_toy(device, toy, toy_params, assignment, Randomizers(r=13, s=17), check=True)
     assert proof.to_bytes().hex() == PROOF_R13_S17
 
 
@@ -197,16 +185,8 @@ def test_parameters_of_other_trapdoors_in_one_section_give_an_error_and_no_proof
 def test_stages_are_told_in_the_order_of_the_work(
     device: CpuDevice, toy: Circuit, toy_params: Path, assignment: Assignment
 ) -> None:
-    parameters, events = open_parameters(toy_params), list[Event]()
-    prove(
-        CpuTarget(device, parameters),
-        parameters,
-        toy,
-        assignment,
-        Randomizers.fresh(),
-        public_inputs=PUBLIC_INPUTS,
-        on_event=events.append,
-    )
+    events: list[Event] = []
+    prove_toy(device, toy, toy_params, assignment, Randomizers.fresh(), on_event=events.append)
     names = list(dict.fromkeys(event.name for event in events))
     assert names == [
         "rows",

@@ -39,6 +39,7 @@ from cuzk.proof_jobs import Prepared, ProofSetup
 from tests.circuit.plain import row_values
 from tests.engine.fakes import turn_alone
 from tests.groth16.played_target import proven_idly, streamed, target_on
+from tests.groth16.proving import UPSTREAMS, upstreams_proof
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.fake_cuda import FakeDriver
 from tests.toy_circuit import toy_circuit, toy_values
@@ -49,14 +50,7 @@ def assert_upstreams_proofs(target: GpuTarget, toy: Circuit, params: Path) -> No
     target.prepare()
     target.opened(toy)
     for _ in range(2):
-        proof = prove(
-            target,
-            open_parameters(params),
-            toy,
-            target.assign(toy, toy_values(1, 2)),
-            Randomizers(r=13, s=17),
-            public_inputs=PUBLIC_INPUTS,
-        )
+        proof = upstreams_proof(target, open_parameters(params), toy, toy_values(1, 2), PUBLIC_INPUTS)
         assert proof.to_bytes().hex() == PROOF_R13_S17
 
 
@@ -245,14 +239,7 @@ def test_bits_and_numbers_of_a_section_meet_their_points(
     most_are_numbers = circuit.num_aux < 600
     assert plan.of_section("l").all_full is most_are_numbers
     proofs = [
-        prove(
-            by,
-            parameters,
-            circuit,
-            by.assign(circuit, toy_values(1, 2)),
-            Randomizers(r=13, s=17),
-            public_inputs=PUBLIC_INPUTS,
-        )
+        upstreams_proof(by, parameters, circuit, toy_values(1, 2), PUBLIC_INPUTS)
         for by in (CpuTarget(host, parameters), target, target)
     ]
     assert proofs[0] == proofs[1] == proofs[2]
@@ -275,7 +262,7 @@ def test_a_proof_in_the_middle_of_which_another_is_computed_on_the_card_is_the_s
     def proof_on(target: GpuTarget, on_event: Any) -> str:
         assignment = target.assign(toy, toy_values(1, 2))
         finish = begin_proof(target, parameters, toy, assignment, on_event=on_event)
-        return assemble(parameters, finish(), Randomizers(r=13, s=17)).to_bytes().hex()
+        return assemble(parameters, finish(), UPSTREAMS).to_bytes().hex()
 
     def comes_in(event: Event) -> None:
         if isinstance(event, StageDone) and event.name in ("rows", "transforms", "sum h"):
@@ -320,7 +307,7 @@ def test_an_engine_holds_its_lock_while_the_driver_is_asked_and_gives_it_back_fo
         open_target=lambda device: target,
     )
     prover = setup.open("cuda:0")
-    prepared = Prepared(free=toy_values(1, 2), randomizers=Randomizers(r=13, s=17))
+    prepared = Prepared(free=toy_values(1, 2), randomizers=UPSTREAMS)
     recorded: list[str] = []
     turn = turn_alone(lock, record=lambda name, **detail: recorded.append(name))
 

@@ -15,7 +15,6 @@ from cuzk.events import ignore
 from cuzk.groth16.files import file_digest
 from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import open_parameters
-from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
@@ -24,6 +23,7 @@ from cuzk.kinds import built_circuit, free_values
 from cuzk.sector.shape import GIB, KIB, MIB
 from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import update_shape_of
+from tests.groth16.proving import UPSTREAMS, upstreams_proof
 from tests.sector.updates import EXPECTED, update_pieces
 
 SNAP_2K = EXPECTED["vectors"]["snap-2k"]
@@ -70,14 +70,8 @@ def test_a_proof_is_upstreams_to_the_byte(params: Path, circuit: Circuit) -> Non
     given.check_partition(0, device)
     target = CpuTarget(device, parameters)
     target.require_good_points(ignore)
-    proof = prove(
-        target,
-        parameters,
-        circuit,
-        target.assign(circuit, free_values(given, 0)),
-        Randomizers(r=SNAP_2K["proof"]["r"], s=SNAP_2K["proof"]["s"]),
-        public_inputs=given.public_inputs(0),
-    )
+    proof = upstreams_proof(target, parameters, circuit, free_values(given, 0), given.public_inputs(0))
+    assert (UPSTREAMS.r, UPSTREAMS.s) == (SNAP_2K["proof"]["r"], SNAP_2K["proof"]["s"])
     assert proof.to_bytes().hex() == SNAP_2K["proof"]["bytes"]
 
 
