@@ -36,6 +36,19 @@ def assert_equal(device: CudaDevice, synthesis: DeviceSynthesis, values: FreeVal
     return expected
 
 
+def assert_a_flipped_bit_breaks_a_row(device: CudaDevice, synthesis: DeviceSynthesis) -> None:
+    """After a partition whose rows hold: with the last variable that is a bit, one of the last rows."""
+    circuit = synthesis.circuit
+    is_bit = np.ones(circuit.num_aux, np.bool_)
+    is_bit[circuit.full_aux] = False
+    last = int(np.flatnonzero(is_bit)[-1])
+    flipped = device.download(synthesis.bits.rows(last, last + 1)) ^ 1
+    device.upload(flipped, into=synthesis.bits.rows(last, last + 1))
+    device.synchronise()
+    broken = synthesis.unsatisfied_row()
+    assert broken is not None and broken[0] > circuit.rows - 1_000_000
+
+
 def assert_scalars_equal(device: CudaDevice, synthesis: DeviceSynthesis, expected: Assignment) -> None:
     """Those of all sections, after `assert_equal`; where all are taken as numbers, those of bits are 0."""
     for section, scalars in synthesis.scalars.items():

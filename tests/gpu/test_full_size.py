@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 
 if find_spec("numba_cuda") is None:
@@ -20,6 +19,7 @@ from cuzk.kinds import circuit_of, free_values
 from cuzk.parameters import try_parameters
 from cuzk.sector.registered_proof import registered_proof
 from cuzk.sector.synthesize import synthesize
+from tests.gpu.compared import assert_a_flipped_bit_breaks_a_row
 
 pytestmark = pytest.mark.slow
 CONSTRAINTS = {"StackedDrg32GiBV1_1": 130_278_869, "StackedDrg64GiBV1_1": 131_186_177}
@@ -34,14 +34,7 @@ def test_every_row_of_a_partition_holds_and_a_flipped_bit_breaks_one(name: str, 
     synthesis = DeviceSynthesis(device, circuit)
     synthesis.assign(free_values(c1, c1.partition_count - 1))
     assert synthesis.unsatisfied_row() is None
-    is_bit = np.ones(circuit.num_aux, np.bool_)
-    is_bit[circuit.full_aux] = False
-    last = int(np.flatnonzero(is_bit)[-1])
-    flipped = device.download(synthesis.bits.rows(last, last + 1)) ^ 1
-    device.upload(flipped, into=synthesis.bits.rows(last, last + 1))
-    device.synchronise()
-    broken = synthesis.unsatisfied_row()
-    assert broken is not None and broken[0] > circuit.rows - 1_000_000
+    assert_a_flipped_bit_breaks_a_row(device, synthesis)
     synthesis.close()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,40 +14,27 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 import cuzk
-from cuzk.circuit.rows import evaluate_side
-from cuzk.circuit.witness import assign
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.target_gpu import release
-from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kinds import circuit_of, free_values
 from cuzk.sector.shape import GIB
 from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import update_shape_of
 from cuzk.sector.update_synthesis import synthesize_update
+from tests.gpu.compared import HOST, assert_a_flipped_bit_breaks_a_row, assert_equal
+from tests.gpu.upstream import parameters_in
 from tests.sector.updates import EXPECTED, update_pieces
 
-HOST = CpuDevice()
 SNAP_2K = EXPECTED["vectors"]["snap-2k"]
 
 
 @pytest.mark.parametrize("name", ["snap-2k", "snap-16k"])
 def test_variables_and_rows_of_every_partition_are_those_of_the_cpu(name: str, device: CudaDevice) -> None:
     update = read_update(update_pieces(name))
-    circuit = circuit_of(update.shape)
-    synthesis = DeviceSynthesis(device, circuit)
+    synthesis = DeviceSynthesis(device, circuit_of(update.shape))
     for partition in range(update.partition_count):
-        values = free_values(update, partition)
-        expected = assign(HOST, circuit, values)
-        synthesis.assign(values)
-        synthesis.synchronise()
-        assert np.array_equal(device.download(synthesis.bits), expected.bits)
-        assert np.array_equal(device.download(synthesis.values), expected.values)
-        with device.allocate((circuit.num_constraints, 4), np.uint64) as out:
-            for side in range(3):
-                synthesis.rows(side, out)
-                synthesis.synchronise()
-                assert np.array_equal(device.download(out), evaluate_side(HOST, circuit, expected, side))
+        assert_equal(device, synthesis, free_values(update, partition))
         assert synthesis.unsatisfied_row() is None
     synthesis.close()
 
@@ -56,17 +42,7 @@ def test_variables_and_rows_of_every_partition_are_those_of_the_cpu(name: str, d
 @pytest.fixture(scope="module")
 def update_params(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of the 2 KiB parameters of the trapdoors 2, 3, 5, 7, 11, made on the card: 656 MB."""
-    folder = tmp_path_factory.mktemp("update")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        environment.setenv("FIL_PROOFS_PARAMETER_CACHE", str(folder / "none"))
-        release()
-        cuzk.generate_parameters(
-            2048, kind="snap", trapdoors=(2, 3, 5, 7, 11), out=folder / "parameters", device=device.name
-        )
-        yield folder / "parameters"
-    release()
-    shutil.rmtree(folder)
+    yield from parameters_in(tmp_path_factory.mktemp("update"), kind="snap", device=device.name)
 
 
 def test_parameters_from_the_card_are_upstreams_to_the_byte(update_params: Path) -> None:
@@ -101,12 +77,5 @@ def test_every_row_of_production_size_holds_and_a_flipped_bit_breaks_one(
         assert synthesis.unsatisfied_row() is None
         inputs = device.download(synthesis.values.rows(1, circuit.num_inputs))
         assert np.array_equal(inputs, update.public_inputs(partition))
-    is_bit = np.ones(circuit.num_aux, np.bool_)
-    is_bit[circuit.full_aux] = False
-    last = int(np.flatnonzero(is_bit)[-1])
-    flipped = device.download(synthesis.bits.rows(last, last + 1)) ^ 1
-    device.upload(flipped, into=synthesis.bits.rows(last, last + 1))
-    device.synchronise()
-    broken = synthesis.unsatisfied_row()
-    assert broken is not None and broken[0] > circuit.rows - 1_000_000
+    assert_a_flipped_bit_breaks_a_row(device, synthesis)
     synthesis.close()
