@@ -18,17 +18,19 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.field import encoding  # noqa: E402
 from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
 from bench.runner import machine_of  # noqa: E402
 from cuzk.groth16 import points_on_card  # noqa: E402
@@ -49,14 +51,9 @@ GIB = 1 << 30
 SHARES = {"h": 134, "l": 130, "a": 130, "b_g1": 33, "b_g2": 33}
 
 
-def encoded(point: Any) -> bytes:
-    parts = [part for axis in point for part in ((axis,) if isinstance(axis, int) else reversed(axis))]
-    return b"".join(part.to_bytes(48, "big") for part in parts)
-
-
 def make_file(path: Path, nbytes: int) -> None:
     """Parameters of about so many bytes, on the disk."""
-    g1, g2 = encoded(G1.generator), encoded(G2.generator)
+    g1, g2 = encoding(G1.generator), encoding(G2.generator)
     key = VerifyingKey(
         alpha_g1=g1, beta_g1=g1, beta_g2=g2, gamma_g2=g2, delta_g1=g1, delta_g2=g2, ic=(g1, g1)
     )
@@ -122,23 +119,13 @@ def drop_cache(path: Path) -> None:
         os.close(descriptor)
 
 
-@contextmanager
-def changed(module: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, before)
-
-
 def measure_cached(device: CudaDevice, path: Path) -> None:
     file = open_parameters(path)
     load(device, file)  # into the page cache; the kernel is compiled
     gigabytes = file.file.nbytes / 1e9
     for how, mapped in (("mapped", True), ("read", False)):
         for threads in THREADS:
-            with changed(sum_schedule, "DECODING_THREADS", threads):
+            with patch.object(sum_schedule, "DECODING_THREADS", threads):
                 seconds = min(load(device, open_parameters(path), mapped=mapped) for _ in range(RUNS))
             report(
                 part="page cache", how=how, threads=threads, gb=gigabytes, seconds=seconds,
@@ -153,8 +140,8 @@ def measure_disk(device: CudaDevice, path: Path) -> None:
             drop_cache(path)
             cached, gigabytes = cached_share(file), file.file.nbytes / 1e9
             with (
-                changed(points_on_card, "_AHEAD_BYTES", ahead or file.file.nbytes),  # so far: never
-                changed(sum_schedule, "DECODING_THREADS", threads),
+                patch.object(points_on_card, "_AHEAD_BYTES", ahead or file.file.nbytes),  # so far: never
+                patch.object(sum_schedule, "DECODING_THREADS", threads),
             ):
                 seconds = load(device, file)
             report(

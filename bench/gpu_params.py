@@ -30,13 +30,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.field import encoding  # noqa: E402
 from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
 from bench.process import as_users_have_it  # noqa: E402
 from cuzk.events import StageDone, ignore  # noqa: E402
 from cuzk.groth16 import generate as generation  # noqa: E402
 from cuzk.groth16 import writer as writing  # noqa: E402
 from cuzk.groth16.values_at_tau import Trapdoors  # noqa: E402
-from cuzk.kernels.curve import Point  # noqa: E402
 from cuzk.kernels.device.cpu import CpuDevice  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
 from cuzk.kernels.device.cuda_card import find_card  # noqa: E402
@@ -78,12 +78,6 @@ def compile_all(host: CpuDevice) -> None:
 
 
 # Correctness
-
-
-def encoding(point: Point[Any]) -> bytes:
-    assert point is not None
-    numbers = [c for axis in point for c in ((axis,) if isinstance(axis, int) else axis[::-1])]
-    return b"".join(number.to_bytes(48, "big") for number in numbers)
 
 
 def edge_scalars(bits: int) -> list[int]:
