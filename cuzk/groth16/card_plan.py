@@ -65,6 +65,11 @@ def form_of(section: SectionName) -> Form:
     return FQ2_GPU if section == "b_g2" else FQ_GPU
 
 
+def of_decoder(section: SectionName, largest: int) -> int:
+    """What encodings of a parameter file take while they come in: a `ReaderBytes`."""
+    return decoder_bytes(form_of(section), largest)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFacts:
     """What of a card decides a plan.
@@ -194,7 +199,7 @@ class CardPlan:
         counts: PointCounts,
         full: FullCounts,
         synthesis_bytes: int,
-        reader_bytes: ReaderBytes | None = None,
+        reader_bytes: ReaderBytes = of_decoder,
     ) -> CardPlan:
         """The fastest plan that fits with the fewest sections streamed; else the least, for `require`.
 
@@ -240,15 +245,14 @@ class CardPlan:
         full: FullCounts,
         synthesis_bytes: int,
         cut: Mapping[SectionName, int | None],
-        reader_bytes: ReaderBytes | None = None,
+        reader_bytes: ReaderBytes,
     ) -> CardPlan:
         """With these sections in slices of so many points.
 
         The MSM over h takes the memory that all else leaves, the others' make do with what it takes.
         """
-        of_reader = reader_bytes or of_decoder
         read = {
-            name: of_reader(name, min(most, counts.of(name))) if (most := cut.get(name)) else 0
+            name: reader_bytes(name, min(most, counts.of(name))) if (most := cut.get(name)) else 0
             for name, _ in SECTIONS
         }
         others = tuple(
@@ -347,11 +351,6 @@ class CardPlan:
                 next="end other programs on the GPU, raise --vram-limit, use a card with more memory,"
                 " or --device cpu",
             )
-
-
-def of_decoder(section: SectionName, largest: int) -> int:
-    """What encodings of a parameter file take while they come in: a `ReaderBytes`."""
-    return decoder_bytes(form_of(section), largest)
 
 
 def _over_variables(
