@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from cuzk import cli
 from cuzk.bench_figures import Figures, Spread
 from cuzk.bench_jobs import bench_jobs
-from cuzk.cli_engine import EngineFlags
+from cuzk.cli.engine import EngineFlags
 from cuzk.config import Config
 from cuzk.config_edit import with_keys
 from cuzk.engine.pipeline import DevicePlace, Pipeline

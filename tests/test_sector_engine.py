@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cuzk
-from cuzk.cli_engine import EngineFlags
+from cuzk.cli.engine import EngineFlags
 from cuzk.config import Config
 from cuzk.engine.recorder import NoRecorder
 from cuzk.engine.settings import Settings

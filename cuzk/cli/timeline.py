@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cuzk import view
+from cuzk.cli.options import PATH, F, command, json_option, require_destination
 from cuzk.errors import UsageError
 from cuzk.events import Notice
-from cuzk.options import PATH, F, command, json_option, require_destination
 
 if TYPE_CHECKING:
     from cuzk.config import Config

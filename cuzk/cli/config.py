@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from cuzk import view
-from cuzk.options import PATH, debug_option, json_option
+from cuzk.cli.options import PATH, debug_option, json_option
 
 
 @click.group("config")

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from cuzk.cli import main
 from tests.server.processes import READY, daemon, started
 
-POREP = Path(__file__).parent / "vectors" / "porep"
+POREP = Path(__file__).parents[1] / "vectors" / "porep"
 
 
 @pytest.fixture(scope="module")

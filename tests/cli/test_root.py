@@ -18,11 +18,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 import cuzk
-from cuzk import cli, options
+from cuzk import cli
+from cuzk.cli import options
 from cuzk.errors import DeviceError, InputError, ProofError, UsageError
 from cuzk.sector.c1 import read_c1
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments: str) -> Result:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import cuzk
-from cuzk.cli_engine import EngineFlags, engine_options
+from cuzk.cli.engine import EngineFlags, engine_options
+from cuzk.cli.options import PATH, debug_option, load_config, with_options
 from cuzk.errors import UsageError
 from cuzk.folders import data_folder
-from cuzk.options import PATH, debug_option, load_config, with_options
 
 if TYPE_CHECKING:
     from cuzk.config import Config

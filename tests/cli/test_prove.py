@@ -14,7 +14,7 @@ from cuzk import cli, view
 from cuzk.api import ProveResult, Timings
 from cuzk.errors import ProofError
 
-POREP = Path(__file__).parent / "vectors" / "porep"
+POREP = Path(__file__).parents[1] / "vectors" / "porep"
 CASE = json.loads((POREP / "vectors.json").read_text())["cases"][1]
 C1 = str(POREP / CASE["file"])
 PROOF = bytes.fromhex(CASE["proof_r13_s17"])

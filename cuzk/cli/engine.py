@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cuzk.cli.options import F, SizeType, params_option, threads_option, vram_option, with_options
 from cuzk.engine.settings import GPU_LOCKS
-from cuzk.options import F, SizeType, params_option, threads_option, vram_option, with_options
 
 if TYPE_CHECKING:
     from cuzk.config import Config

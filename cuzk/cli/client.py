@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuzk import view
-from cuzk.options import PATH, config_option, debug_option, json_option, with_options
+from cuzk.cli.options import PATH, config_option, debug_option, json_option, with_options
 
 if TYPE_CHECKING:
     from cuzk.config import Config
@@ -28,7 +28,7 @@ class DaemonFlags:
 
     def connect(self, config: Config) -> Client:
         """By the command line, else where the configuration says that the daemon listens."""
-        from cuzk.cli_daemon import require_libraries
+        from cuzk.cli.daemon import require_libraries
 
         require_libraries("grpc")
         from cuzk.server.access import Access

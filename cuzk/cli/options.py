@@ -182,11 +182,12 @@ def file_argument(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def command(group: click.Group, name: str) -> Callable[[F], click.Command]:
     """A command of `group` with the options that every command has."""
+    return lambda function: group.command(name)(config_option(debug_option(function)))
 
-    def wrap(function: F) -> click.Command:
-        return group.command(name)(config_option(debug_option(function)))
 
-    return wrap
+def top_command(name: str) -> Callable[[F], click.Command]:
+    """The same, of the root group, which adds it itself."""
+    return lambda function: click.command(name)(config_option(debug_option(function)))
 
 
 def require_destination(out: Path) -> None:

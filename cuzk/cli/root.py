@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 import click
 
 from cuzk import view
+from cuzk.cli.options import DEBUG, JSON
 from cuzk.errors import CuzkError, ResourceError
 from cuzk.events import Notice
-from cuzk.options import DEBUG, JSON
 
 _ENDED_BY_SIGNAL = 128  # plus the signal's number: what a shell reports for it
 

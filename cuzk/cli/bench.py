@@ -11,10 +11,9 @@ import click
 
 import cuzk
 from cuzk import view
-from cuzk.cli_client import DaemonFlags, daemon_options
-from cuzk.cli_engine import EngineFlags, engine_options
-from cuzk.errors import UsageError
-from cuzk.options import (
+from cuzk.cli.client import DaemonFlags, daemon_options
+from cuzk.cli.engine import EngineFlags, engine_options
+from cuzk.cli.options import (
     PATH,
     beside_options,
     command,
@@ -27,6 +26,7 @@ from cuzk.options import (
     vram_option,
     with_options,
 )
+from cuzk.errors import UsageError
 from cuzk.units import format_duration, format_size
 
 if TYPE_CHECKING:

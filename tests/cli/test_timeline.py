@@ -24,7 +24,7 @@ from cuzk import cli
 from cuzk.timeline.png import has_fonts
 from tests.timeline.logs import call, synthesis, text
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import click
 
 import cuzk
 from cuzk import view
-from cuzk.cli_bench import input_options, require_input
-from cuzk.cli_engine import EngineFlags, sweep_options
+from cuzk.cli.bench import input_options, require_input
+from cuzk.cli.engine import EngineFlags, sweep_options
+from cuzk.cli.options import PATH, config_option, debug_option, json_option, require_destination
 from cuzk.errors import ProofError
 from cuzk.events import prefixed
-from cuzk.options import PATH, config_option, debug_option, json_option, require_destination
 
 if TYPE_CHECKING:
     from cuzk.bench_jobs import JobsBench

@@ -1,0 +1,5 @@
+"""`python -m cuzk.cli`, which is `cuzk`."""
+
+from cuzk.cli import main
+
+main()
