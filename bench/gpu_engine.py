@@ -15,7 +15,7 @@ from typing import Any
 import cuzk
 from bench.runner import machine_of
 from bench.tables import markdown
-from cuzk.bench_jobs import bench_jobs
+from cuzk.benchmarks.jobs import bench_jobs
 from cuzk.events import Event, StageDone
 from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api

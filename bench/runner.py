@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.peers import Peer
-from cuzk.doctor import cpu_model
 from cuzk.kernels.device.cuda_card import Card, driver_release
+from cuzk.reports.machine import cpu_model
 from cuzk.units import format_size
 
 if TYPE_CHECKING:

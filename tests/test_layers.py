@@ -18,10 +18,7 @@ FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api"
 ROOMS = {
     "api": {
         "api",
-        "bench_figures",
-        "bench_jobs",
-        "benchmark",
-        "explain",
+        "benchmarks",
         "kinds",
         "parameters",
         "proof_jobs",
@@ -29,7 +26,6 @@ ROOMS = {
         "proof_setups",
         "proving",
         "sector_engine",
-        "self_test",
         "sources",
         "targets",
         "warm_up",
@@ -40,14 +36,8 @@ ROOMS = {
         "config",
         "config_edit",
         "config_keys",
-        "doctor",
-        "report",
+        "reports",
         "view",
-        "view_bench",
-        "view_daemon",
-        "view_config",
-        "view_follow",
-        "view_timeline",
     },
 }
 #: These import nothing of ours, and every floor may import them.

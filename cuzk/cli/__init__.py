@@ -44,7 +44,7 @@ for _command in (
     params.params,
     sector.sector,
     circuit.circuit,
-    doctor.doctor_,
+    doctor.doctor,
     config.config_group,
     timeline.timeline,
     bench.bench,

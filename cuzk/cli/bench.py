@@ -27,10 +27,9 @@ from cuzk.cli.options import (
     with_options,
 )
 from cuzk.errors import UsageError
-from cuzk.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from cuzk.bench_jobs import JobsBench
+    from cuzk.benchmarks.jobs import JobsBench
     from cuzk.config import Config
     from cuzk.sector.pieces import SideInputs
 
@@ -107,7 +106,7 @@ def _bench(
     warm_up: int,
     **of_engine: Any,
 ) -> None:
-    from cuzk import view_bench
+    from cuzk.view.bench import show_multi, show_single
 
     kind = require_input(beside, file, synthetic=of_engine["synthetic"])
     with view.live(as_json=as_json) as on_event:
@@ -120,9 +119,9 @@ def _bench(
     if as_json:
         view.show_json({"type": kind, **result.facts()})
     elif report == "single":
-        view_bench.show_single(result)
+        show_single(result)
     else:
-        view_bench.show_multi(result, kind)
+        show_multi(result, kind)
     ctx.exit(result.worst_exit_code)
 
 
@@ -138,7 +137,7 @@ def _here(
     flags: EngineFlags,
 ) -> JobsBench:
     """By an engine of this process."""
-    from cuzk.bench_jobs import bench_jobs
+    from cuzk.benchmarks.jobs import bench_jobs
 
     if timeline is not None:
         require_destination(timeline)
@@ -226,7 +225,8 @@ def bench_partition(
     as_json: bool,
 ) -> None:
     """Input, parameters and partitions of a size in one process on a GPU, each stage timed."""
-    from cuzk.benchmark import bench_partitions
+    from cuzk.benchmarks.partitions import bench_partitions
+    from cuzk.view.bench import show_partitions
 
     with view.live(as_json=as_json) as on_event:
         result = bench_partitions(
@@ -241,20 +241,4 @@ def bench_partition(
             out=out,
             on_event=on_event,
         )
-    if as_json:
-        view.show_json(result.facts())
-        return
-    view.show_facts(
-        f"{result.kind} of {result.sector_size}, {len(result.partitions)} partitions, verified",
-        {
-            "device": result.device,
-            "all partitions": format_duration(result.proving_s),
-            "host memory, setup": format_size(result.peak_host["setup"]),
-            "host memory, proving": format_size(result.peak_host["proving"]),
-        },
-    )
-    view.show_facts("setup", {name: format_duration(s) for name, s in result.setup.items()})
-    view.show_table(
-        ("stage", "clock", "first", "median of the others"),
-        [(name, clock, format_duration(a), format_duration(b)) for name, clock, a, b in result.stage_table()],
-    )
+    show_partitions(result, as_json=as_json)

@@ -35,13 +35,14 @@ def circuit() -> None:
 @json_option
 def circuit_info(kind: str, sector_size: int, settings: Config, as_json: bool) -> None:
     """Show the counts of a sector size's circuit, and what its parameters take."""
-    from cuzk import report
     from cuzk.kinds import circuit_of, kind_named
+    from cuzk.reports.circuit import circuit_facts, template_facts
+    from cuzk.view.reports import show_circuit
 
     with view.live(as_json=as_json) as on_event, stage(on_event, "build the circuit"):
         shape = kind_named(kind).shape(sector_size)
         built = circuit_of(shape)
-    view.show_circuit(report.circuit_facts(shape, built), report.template_facts(built), as_json=as_json)
+    show_circuit(circuit_facts(shape, built), template_facts(built), as_json=as_json)
 
 
 @command(circuit, "digest")
@@ -68,13 +69,13 @@ def circuit_digest(
 
     FILE is as for `cuzk prove`.
     """
-    from cuzk import report
+    from cuzk.reports.circuit import digests
     from cuzk.sources import read_input
 
     with view.live(as_json=as_json) as on_event:
         with stage(on_event, "read"):
             given = read_input(file, beside)
-        facts = report.digests(
+        facts = digests(
             given,
             partitions=partitions,
             check=check,

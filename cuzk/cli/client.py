@@ -74,7 +74,7 @@ def status(daemon: DaemonFlags, settings: Config, as_json: bool) -> None:
 
         view.show_json(MessageToDict(answer, preserving_proto_field_name=True))
         return
-    from cuzk.view_daemon import show_status
+    from cuzk.view.daemon import show_status
 
     show_status(answer)
 

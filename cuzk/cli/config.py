@@ -22,7 +22,8 @@ def config_group() -> None:
 @debug_option
 def show(path: Path | None, effective: bool, as_json: bool) -> None:
     """Show the keys that the file has, as a file of the same meaning."""
-    from cuzk import config, view_config
+    from cuzk import config
+    from cuzk.view import config as view_config
 
     reading = config.read(path)
     if reading.problems:
@@ -40,7 +41,8 @@ def show(path: Path | None, effective: bool, as_json: bool) -> None:
 @click.pass_context
 def check(ctx: click.Context, file: Path | None, as_json: bool) -> None:
     """Name every mistake in FILE, or in the file that other commands would read. 1 if there is one."""
-    from cuzk import config, view_config
+    from cuzk import config
+    from cuzk.view import config as view_config
 
     reading = config.read(file)
     view_config.show_check(reading, as_json=as_json)

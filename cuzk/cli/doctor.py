@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @threads_option
 @json_option
 @click.pass_context
-def doctor_(
+def doctor(
     ctx: click.Context,
     settings: Config,
     params: Path | None,
@@ -59,14 +59,16 @@ def doctor_(
         return
     if sector_size is not None or vram_limit is not None:
         raise UsageError("--sector-size and --vram-limit are about plans", next="add --plan, or omit them")
-    from cuzk import doctor
+    from cuzk.reports import machine
 
-    sections, verdicts = doctor.examine(params or settings.params), {}
+    sections, is_wrong = machine.examine(params or settings.params), False
     if self_test:
-        from cuzk import self_test as tests
+        from cuzk.reports import self_test as of_kernels
 
         with view.live(as_json=as_json) as on_event:
-            sections["self-test"] = verdicts = tests.self_test(device, threads, on_event)
+            verdicts = of_kernels.self_test(device, threads, on_event)
+        sections["self-test"] = verdicts
+        is_wrong = any(verdict.startswith(of_kernels.WRONG) for verdict in verdicts.values())
     view.show_sections(sections, as_json=as_json)
-    if any(verdict.startswith(tests.WRONG) for verdict in verdicts.values()):
+    if is_wrong:
         ctx.exit(1)

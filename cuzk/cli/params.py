@@ -23,6 +23,7 @@ from cuzk.cli.options import (
     vram_option,
 )
 from cuzk.errors import UsageError
+from cuzk.view.params import show_parameters, show_tried
 
 if TYPE_CHECKING:
     from cuzk.config import Config
@@ -42,10 +43,10 @@ def params_list(
     kind: str | None, sector_size: int | None, settings: Config, params: Path | None, as_json: bool
 ) -> None:
     """List the parameters that a search finds, first come first served."""
-    from cuzk import doctor
+    from cuzk.reports.parameters import parameter_files
 
-    files = list(doctor.parameter_files(params or settings.params, kind, sector_size))
-    view.show_parameters(files, as_json=as_json)
+    files = list(parameter_files(params or settings.params, kind, sector_size))
+    show_parameters(files, as_json=as_json)
 
 
 @command(params, "verify")
@@ -135,7 +136,7 @@ def params_generate(
                 threads=threads,
                 on_event=on_event,
             )
-        view.show_tried(tried, as_json=as_json)
+        show_tried(tried, as_json=as_json)
         return
     with view.live(as_json=as_json) as on_event:
         paths = cuzk.generate_parameters(

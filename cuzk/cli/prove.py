@@ -21,6 +21,7 @@ from cuzk.cli.options import (
     top_command,
     vram_option,
 )
+from cuzk.view.proof import show_proof, show_verdict
 
 if TYPE_CHECKING:
     from cuzk.config import Config
@@ -69,7 +70,7 @@ def prove(
     device, threads = device or settings.device, threads or settings.threads
     if explain:
         from cuzk.cli.plan import show_plan
-        from cuzk.explain import explain as explain_proof
+        from cuzk.reports.plan import explain as explain_proof
         from cuzk.sources import read_input
 
         shape = read_input(file, beside).shape
@@ -95,7 +96,7 @@ def prove(
         )
     if out is not None:
         replace_atomically(out, result.proof)
-    view.show_proof(result, out=out, as_json=as_json)
+    show_proof(result, out=out, as_json=as_json)
 
 
 @top_command("verify")
@@ -109,4 +110,4 @@ def verify(
     """Check PROOF, raw bytes or hexadecimal digits, of what FILE is about; see `cuzk prove`."""
     with view.live(as_json=as_json) as on_event:
         result = cuzk.verify(file, proof, beside=beside, params=params or settings.params, on_event=on_event)
-    view.show_verdict(result, as_json=as_json)
+    show_verdict(result, as_json=as_json)

@@ -43,8 +43,8 @@ def sector_inspect(
     file: Path, beside: SideInputs, miner: int | None, settings: Config, as_json: bool
 ) -> None:
     """Read FILE, check all that can be checked without proving, and show what it says; see `cuzk prove`."""
-    from cuzk import report
     from cuzk.kernels.device.choose import choose_host
+    from cuzk.reports.circuit import input_facts
     from cuzk.sources import check_input, read_input
     from cuzk.warm_up import TO_CHECK, warm_up
 
@@ -55,7 +55,7 @@ def sector_inspect(
         warm_up(machine, TO_CHECK, on_event)
         with stage(on_event, "check"):
             check_input(given, machine, miner=miner)
-    view.show_sections(report.input_facts(given), as_json=as_json)
+    view.show_sections(input_facts(given), as_json=as_json)
 
 
 @command(sector, "synthesize")

@@ -17,7 +17,7 @@ from cuzk.errors import ProofError
 from cuzk.events import prefixed
 
 if TYPE_CHECKING:
-    from cuzk.bench_jobs import JobsBench
+    from cuzk.benchmarks.jobs import JobsBench
     from cuzk.config import Config
     from cuzk.sector.pieces import SideInputs
 
@@ -69,8 +69,8 @@ def sweep(
     as_json: bool,
 ) -> None:
     """Prove an input with every set of the settings given, and show which proves fastest."""
-    from cuzk import view_bench
-    from cuzk.bench_jobs import bench_jobs
+    from cuzk.benchmarks.jobs import bench_jobs
+    from cuzk.view.bench import show_sweep
 
     kind = require_input(beside, file, synthetic=synthetic)
     if write_config is not None:
@@ -103,7 +103,7 @@ def sweep(
             "best": None if best is None else best.settings,
         })  # fmt: skip
     else:
-        view_bench.show_sweep(results, best)
+        show_sweep(results, best)
         if write_config is not None and best is not None:
             view.show_paths("written", [write_config], as_json=False)
     ctx.exit(max(result.worst_exit_code for result in results) if best else ProofError.exit_code)

@@ -54,14 +54,14 @@ def _report(log: Path, workers_per_gpu: int | None) -> Report:
 @json_option
 def analyze_(log: Path, workers_per_gpu: int | None, settings: Config, gap_ms: int, as_json: bool) -> None:
     """Show how busy each GPU was, its gaps and what they waited for, and every job, from LOG."""
-    from cuzk import view_timeline
     from cuzk.timeline.facts import report_facts
+    from cuzk.view.timeline import show_report
 
     report = _report(log, workers_per_gpu)
     if as_json:
         view.show_json(report_facts(report, gap_ms))
     else:
-        view_timeline.show_report(report, gap_ms)
+        show_report(report, gap_ms)
 
 
 @log_command("plot")
@@ -117,41 +117,41 @@ _PICTURES = {".svg": _svg, ".png": _png, ".html": _html}
 @json_option
 def compare_(before: Path, after: Path, workers_per_gpu: int | None, settings: Config, as_json: bool) -> None:
     """Show the figures of two logs side by side, and what got better from BEFORE to AFTER."""
-    from cuzk import view_timeline
     from cuzk.timeline.compare import compare
+    from cuzk.view.timeline import comparison_facts, show_comparison
 
     old, new = _report(before, workers_per_gpu), _report(after, workers_per_gpu)
     figures = compare(old, new)
     if as_json:
-        view.show_json(view_timeline.comparison_facts(old, new, figures))
+        view.show_json(comparison_facts(old, new, figures))
     else:
-        view_timeline.show_comparison(old, new, figures)
+        show_comparison(old, new, figures)
 
 
 @log_command("follow")
 def follow(log: Path, workers_per_gpu: int | None, settings: Config) -> None:
     """Show what an engine does while it writes LOG, until Ctrl-C: GPUs, workers, queue, jobs."""
-    from cuzk import view_follow
     from cuzk.timeline.live import Live
     from cuzk.timeline.tail import lines_as_they_come
+    from cuzk.view import follow as drawing
 
     live = Live(workers_per_gpu)
     try:
         if sys.stdout.isatty():
             from rich.console import Console
 
-            with view_follow.drawn(live, str(log), Console()) as show:
+            with drawing.drawn(live, str(log), Console()) as show:
                 for lines in lines_as_they_come(log):
                     show(live.hear(lines))
         else:
-            show_plain = view_follow.plain(live)
+            show_plain = drawing.plain(live)
             for lines in lines_as_they_come(log):
                 show_plain(live.hear(lines))
     except KeyboardInterrupt as interrupt:
         if interrupt.args:  # another signal than that of Ctrl-C, which is how one leaves
             raise
     if not sys.stdout.isatty() and live.has_heard:
-        click.echo(view_follow.status_line(live.moment()))
+        click.echo(drawing.status_line(live.moment()))
 
 
 @log_command("export")

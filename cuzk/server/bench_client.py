@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cuzk.api import ProveResult, Timings
-from cuzk.bench_figures import Figures
-from cuzk.bench_jobs import BenchedJob, JobsBench, prove_many
+from cuzk.benchmarks.figures import Figures
+from cuzk.benchmarks.jobs import BenchedJob, JobsBench, prove_many
 from cuzk.errors import CuzkError, ProofError
 from cuzk.events import OnEvent, ignore
 from cuzk.sector.claim import POREP

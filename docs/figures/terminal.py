@@ -14,7 +14,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 import cuzk
-from cuzk import view
+from cuzk.view.progress import drawing
+from cuzk.view.proof import proof_block
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 104
@@ -27,13 +28,13 @@ def main() -> None:
     console = Console(record=True, width=WIDTH, force_terminal=False, file=io.StringIO())
     os.chdir(ROOT)  # paths are shown as they are given: short
     console.print("[green]$ [/]cuzk prove c1.json", highlight=False)
-    with view.drawing(console) as on_event:
+    with drawing(console) as on_event:
         result = cuzk.prove(
             "tests/vectors/porep/2k-random.json",
             params=Path(".demo/parameters"),
             on_event=on_event,
         )
-    console.print(view.proof_block(result), highlight=False, markup=False)
+    console.print(proof_block(result), highlight=False, markup=False)
     picture = console.export_svg(title="cuzk", code_format=TEMPLATE)
     (ROOT / "docs/figures/prove.svg").write_text(picture, encoding="utf-8")
 

@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import cuzk
-from cuzk import cli, view
+from cuzk import cli
 from cuzk.api import ProveResult, Timings
 from cuzk.errors import ProofError
+from cuzk.view.proof import proof_block
 
 POREP = Path(__file__).parents[1] / "vectors" / "porep"
 CASE = json.loads((POREP / "vectors.json").read_text())["cases"][1]
@@ -104,7 +105,7 @@ def test_the_block_of_many_partitions_shows_the_first_half_of_256_bytes() -> Non
         timings=timings,
         wall_ms=6,
     )
-    assert view.proof_block(result) == (
+    assert proof_block(result) == (
         "\n=== Proof Result ===\n"
         "status:    COMPLETED\n"
         "job_id:    0123456789abcdef\n"

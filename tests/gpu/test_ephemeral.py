@@ -14,7 +14,7 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 import cuzk
-from cuzk.benchmark import INPUT_FILE, bench_partitions
+from cuzk.benchmarks.partitions import INPUT_FILE, bench_partitions
 from cuzk.events import ignore
 from cuzk.groth16.development import MARK_SUFFIX
 from cuzk.groth16.ephemeral import EphemeralParameters

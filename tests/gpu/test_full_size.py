@@ -9,7 +9,7 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk.benchmark import bench_partitions
+from cuzk.benchmarks.partitions import bench_partitions
 from cuzk.groth16.proof import PROOF_BYTES
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.target_gpu import release

@@ -16,7 +16,6 @@ if find_spec("numba_cuda") is None:
 import cuzk
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, StageDone
-from cuzk.explain import explain
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, open_parameters
 from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.target_gpu import GpuTarget, _kept, release
@@ -25,6 +24,7 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FQ, FR
 from cuzk.kinds import circuit_of
+from cuzk.reports.plan import explain
 from cuzk.sector.porep_shape import porep_shape
 from tests.gpu.upstream import POREP, UPSTREAM
 

@@ -16,7 +16,7 @@ from cuzk import cli
 from cuzk.kernels import self_test_gpu
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.self_test import families
+from cuzk.reports.self_test import families
 
 FAMILIES = 8
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuzk.timeline.live import Live, Moment
 from cuzk.timeline.spans import Kind
-from cuzk.view_follow import lane_of, status_line
+from cuzk.view.follow import lane_of, status_line
 from tests.timeline.logs import Written, call, synthesis, text
 
 

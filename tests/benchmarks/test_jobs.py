@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cuzk import cli
-from cuzk.bench_figures import Figures, Spread
-from cuzk.bench_jobs import bench_jobs
+from cuzk.benchmarks.figures import Figures, Spread
+from cuzk.benchmarks.jobs import bench_jobs
 from cuzk.cli.engine import EngineFlags
 from cuzk.config import Config
 from cuzk.config_edit import with_keys

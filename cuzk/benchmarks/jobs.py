@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cuzk.api import ProveResult, Timings
-from cuzk.bench_figures import Figures, Spread
+from cuzk.benchmarks.figures import Figures, Spread
 from cuzk.engine.jobs import JobResult
 from cuzk.engine.recorder import Recorder
 from cuzk.errors import CuzkError

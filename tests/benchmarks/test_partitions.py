@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cuzk import benchmark
-from cuzk.benchmark import PartitionBench
+from cuzk.benchmarks import partitions
+from cuzk.benchmarks.partitions import PartitionBench
 from cuzk.events import OnEvent, stage
 from cuzk.groth16.proof import Proof
 
@@ -41,11 +41,11 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
                 pass
         return proof
 
-    monkeypatch.setattr(benchmark, "prove_partition", prove_partition)
+    monkeypatch.setattr(partitions, "prove_partition", prove_partition)
     target: Any = SimpleNamespace(host=None, stages_ms=lambda: CARD_MS)
     given: Any = SimpleNamespace(check_partition=lambda k, host: None)
     nothing: Any = None
-    found, seconds = benchmark._prove_one(target, nothing, nothing, given, 0)
+    found, seconds = partitions._prove_one(target, nothing, nothing, given, 0)
     assert found is proof
     return seconds
 

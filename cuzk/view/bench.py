@@ -1,4 +1,4 @@
-"""What `bench single` and `bench multi` show: the reports that storage providers' scripts know, then ours."""
+"""What `bench` shows: for one job and for many, the reports that providers' scripts know, and then ours."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import click
 
 from cuzk import view
 from cuzk.timeline.devices import percent, percent_text
-from cuzk.units import format_size
+from cuzk.units import format_duration, format_size
+from cuzk.view.proof import proof_block
 
 if TYPE_CHECKING:
-    from cuzk.bench_figures import Spread
-    from cuzk.bench_jobs import BenchedJob, JobsBench
+    from cuzk.benchmarks.figures import Spread
+    from cuzk.benchmarks.jobs import BenchedJob, JobsBench
+    from cuzk.benchmarks.partitions import PartitionBench
 
 
 def show_single(result: JobsBench) -> None:
     """The result block of the last job; with its error instead of times if it failed."""
     if result.last is not None:
-        click.echo(view.proof_block(result.last))
+        click.echo(proof_block(result.last))
     else:
         job = result.jobs[-1]
         click.echo(f"\n=== Proof Result ===\nstatus:    {job.status}")
@@ -39,7 +41,7 @@ def show_multi(result: JobsBench, kind: str) -> None:
     click.echo(f"total time:    {result.total_s:.1f}s")
     click.echo(f"completed:     {len(completed)}\nfailed:        {len(result.jobs) - len(completed)}")
     if wall is not None:
-        from cuzk.bench_figures import Spread
+        from cuzk.benchmarks.figures import Spread
 
         click.echo(f"wall time:     {_average(wall)}")
         click.echo(f"prove time:    {_average(Spread.of([job.timings['gpu_ms'] for job in completed]))}")
@@ -89,6 +91,27 @@ def _sweep_row(result: JobsBench, is_best: bool) -> tuple[object, ...]:
         sum(waited) if waited else "-",
         result.count - len(result.completed),
         "best" if is_best else "",
+    )
+
+
+def show_partitions(result: PartitionBench, *, as_json: bool) -> None:
+    """What was made and proven, in what time and memory; then the stages of a partition."""
+    if as_json:
+        view.show_json(result.facts())
+        return
+    view.show_facts(
+        f"{result.kind} of {result.sector_size}, {len(result.partitions)} partitions, verified",
+        {
+            "device": result.device,
+            "all partitions": format_duration(result.proving_s),
+            "host memory, setup": format_size(result.peak_host["setup"]),
+            "host memory, proving": format_size(result.peak_host["proving"]),
+        },
+    )
+    view.show_facts("setup", {name: format_duration(s) for name, s in result.setup.items()})
+    view.show_table(
+        ("stage", "clock", "first", "median of the others"),
+        [(name, clock, format_duration(a), format_duration(b)) for name, clock, a, b in result.stage_table()],
     )
 
 

@@ -16,7 +16,7 @@ from cuzk.kernels import self_test_gpu
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.self_test import families, self_test
+from cuzk.reports.self_test import families, self_test
 from tests.kernels.fake_cuda import FakeDriver, card
 
 

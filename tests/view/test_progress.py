@@ -9,6 +9,7 @@ from rich.console import Console
 
 from cuzk import view
 from cuzk.events import Notice, OnEvent, StageAdvanced, StageDone, StageStarted, stage
+from cuzk.view import progress
 
 
 def work(on_event: OnEvent) -> None:
@@ -23,7 +24,7 @@ def work(on_event: OnEvent) -> None:
 
 def drawn() -> str:
     console = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
-    with view.drawing(console) as on_event:
+    with progress.drawing(console) as on_event:
         work(on_event)
     return console.file.getvalue()
 
@@ -43,7 +44,7 @@ def test_a_long_stage_speaks_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, 1.0, 20.0, 20.0, 20.0])
-    monkeypatch.setattr(view, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
     with view.live() as on_event:
         on_event(StageStarted(name="msm", unit="points"))
         on_event(StageAdvanced(name="msm", done=1, total=2_000_000))
@@ -60,7 +61,7 @@ def test_a_drawing_ends_with_every_stage_and_leaves_the_users_text_alone() -> No
 
 def test_a_failure_inside_passes_through_the_drawing() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with pytest.raises(KeyboardInterrupt), view.drawing(console) as on_event, stage(on_event, "msm"):
+    with pytest.raises(KeyboardInterrupt), progress.drawing(console) as on_event, stage(on_event, "msm"):
         raise KeyboardInterrupt
 
 

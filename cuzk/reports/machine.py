@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,13 +26,15 @@ Section = dict[str, Any]
 
 def examine(params: Path | None) -> dict[str, Section]:
     """Every section by its name; values are strings, numbers or lists: they print and go into JSON."""
+    from cuzk.reports.parameters import parameter_folders
+
     return {
         "software": _software(),
         "processor": _processor(),
         "memory": _memory(),
         "gpu": _gpu(),
         "compiled code": _compiled_code(),
-        "parameters": _parameter_folders(params),
+        "parameters": parameter_folders(params),
     }
 
 
@@ -169,62 +170,3 @@ def describe_folder(folder: Path) -> Section:
         "state": ("" if folder.exists() else "not made yet, ") + ("writable" if writable else "NOT writable"),
         "size": f"{format_size(sum(path.stat().st_size for path in files))} in {len(files)} files",
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterFacts:
-    """One `.params` file that a search would find: what it is for, and what it claims to be."""
-
-    kind: str
-    sector_size: str
-    origin: str
-    size_bytes: int
-    path: str
-
-
-def parameter_files(
-    params: Path | None, kind: str | None = None, sector_bytes: int | None = None
-) -> Iterator[ParameterFacts]:
-    """Every parameter file in the folders of the search, in its order; of one kind or size, if given."""
-    from cuzk.groth16.locate import search_folders
-
-    for folder in dict.fromkeys(search_folders(params)):
-        yield from _files_in(folder, kind, sector_bytes)
-
-
-def _files_in(
-    folder: Path, kind: str | None = None, sector_bytes: int | None = None
-) -> Iterator[ParameterFacts]:
-    from cuzk.groth16.locate import find_parameters
-    from cuzk.kinds import KINDS, kind_named
-
-    kinds = KINDS if kind is None else (kind_named(kind),)
-    for shape in (shape for kind in kinds for shape in kind.shapes()):
-        path = folder / f"{shape.parameter_stem}.params"
-        if sector_bytes not in (None, shape.sector_bytes) or not path.is_file():
-            continue
-        try:
-            found = find_parameters(shape, explicit=folder)
-            origin = "development" if found.is_development else "published"
-        except CuzkError as error:
-            origin = f"unusable: {error.what}"
-        yield ParameterFacts(
-            kind=shape.kind,
-            sector_size=shape.name,
-            origin=origin,
-            size_bytes=path.stat().st_size,
-            path=str(path),
-        )
-
-
-def _parameter_folders(params: Path | None) -> Section:
-    from cuzk.groth16.locate import search_folders
-
-    section: Section = {}
-    for folder in search_folders(params):
-        held = [
-            f"{facts.kind} {facts.sector_size}, {facts.origin}, {format_size(facts.size_bytes)}"
-            for facts in _files_in(folder)
-        ]
-        section[str(folder)] = held or ("no parameters" if folder.is_dir() else "does not exist")
-    return section

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cuzk.doctor import examine
 from cuzk.errors import DeviceError
 from cuzk.kernels.device import cuda_card, cuda_driver
+from cuzk.reports.machine import examine
 from tests.kernels.fake_cuda import FakeDriver, card
 
 

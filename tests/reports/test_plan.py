@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import cuzk
-from cuzk import cli, explain
+from cuzk import cli
 from cuzk.errors import ResourceError, UsageError
-from cuzk.explain import Explanation, explained
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.kernels.device import cuda
 from cuzk.kernels.device.choose import Choice
@@ -20,11 +19,13 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import describe
 from cuzk.kinds import circuit_of
+from cuzk.reports import plan
+from cuzk.reports.plan import Explanation, explained
 from cuzk.sector.porep_shape import porep_shape
 from tests.kernels.fake_cuda import FakeDriver, card
 
 GIB = 1 << 30
-C1 = Path(__file__).parent / "vectors" / "porep" / "2k-random.json"
+C1 = Path(__file__).parents[1] / "vectors" / "porep" / "2k-random.json"
 
 
 def run(*arguments: str) -> Result:
@@ -109,7 +110,7 @@ def test_explain_shows_the_plan_and_proves_nothing(own_home: Path) -> None:
 def test_a_plan_that_does_not_fit_is_shown_and_ends_with_1(
     own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explain, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(plan, "available_memory", lambda: 1 << 20)
     result = run("doctor", "--plan", "--sector-size", "2KiB", "--device", "cpu")
     assert result.exit_code == 1
     assert "available:  1 MiB" in result.stdout and "1 MiB are available" in result.stderr
@@ -121,7 +122,7 @@ def test_without_a_size_the_plan_has_a_line_for_each_that_networks_use(
     own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = [porep_shape(2048), porep_shape(8 << 20)]  # larger circuits take seconds to build
-    monkeypatch.setattr(explain, "is_published", {shape.parameter_stem for shape in small}.__contains__)
+    monkeypatch.setattr(plan, "is_published", {shape.parameter_stem for shape in small}.__contains__)
     rows = json.loads(run("doctor", "--plan", "--device", "cpu", "--json").stdout)
     assert [row["sector"] for row in rows] == ["2KiB", "8MiB"]
     table = run("doctor", "--plan", "--device", "cpu").stdout.splitlines()
