@@ -47,9 +47,9 @@ from cuzk.kernels.fixed_base_gpu import GpuFixedBase, kernels_of_multiples  # no
 from cuzk.kernels.fr_vector import from_integers  # noqa: E402
 from cuzk.kernels.modulus import FR  # noqa: E402
 from cuzk.kernels.xyzz import curve_of  # noqa: E402
-from cuzk.kinds import built_circuit  # noqa: E402
+from cuzk.proofs.kinds import built_circuit  # noqa: E402
+from cuzk.proofs.warm_up import TO_GENERATE, warm_up  # noqa: E402
 from cuzk.sector.porep_shape import porep_shape  # noqa: E402
-from cuzk.warm_up import TO_GENERATE, warm_up  # noqa: E402
 
 R = FR.p
 SECTOR_BYTES = 2048

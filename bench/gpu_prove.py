@@ -38,7 +38,7 @@ from cuzk.groth16.parameters import open_parameters  # noqa: E402
 from cuzk.groth16.prove import begin_sums  # noqa: E402
 from cuzk.groth16.target_cpu import CpuTarget  # noqa: E402
 from cuzk.kernels.device.choose import choose  # noqa: E402
-from cuzk.kinds import circuit_of, free_values  # noqa: E402
+from cuzk.proofs.kinds import circuit_of, free_values  # noqa: E402
 from cuzk.sector.c1 import read_c1  # noqa: E402
 
 VECTORS = ROOT / "tests/vectors/porep"
@@ -170,7 +170,7 @@ def imports(device: str) -> None:
         "choose": f"from cuzk.kernels.device.choose import choose; choose({device!r})",
         "open the card": f"from cuzk.kernels.device.cuda import CudaDevice; CudaDevice({device!r}).close()",
         "import the target": "import cuzk.groth16.target_gpu",
-        "list the kernels": "from cuzk.warm_up_gpu import _by_name; _by_name('prove', 22)",
+        "list the kernels": "from cuzk.proofs.warm_up_gpu import _by_name; _by_name('prove', 22)",
     }
     for name, code in steps.items():
         times = []

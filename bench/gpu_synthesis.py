@@ -35,8 +35,8 @@ from cuzk.kernels.device.cpu import CpuDevice  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
 from cuzk.kernels.witness import FREE, NOTHING  # noqa: E402
 from cuzk.kernels.witness_gpu import fill_wave  # noqa: E402
-from cuzk.kinds import circuit_of, free_values  # noqa: E402
-from cuzk.sources import read_input  # noqa: E402
+from cuzk.proofs.kinds import circuit_of, free_values  # noqa: E402
+from cuzk.proofs.sources import read_input  # noqa: E402
 from cuzk.units import parse_size  # noqa: E402
 
 COMPARED_VARIABLES = 1 << 24  # the CPU's arrays take 2 GB

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from cuzk.engine.jobs import Job, JobResult, Priority
     from cuzk.engine.settings import Settings as EngineSettings
     from cuzk.parameters import fetch_parameters, generate_parameters, verify_parameters
+    from cuzk.proofs.sector_engine import Engine
     from cuzk.sector.pieces import Pieces, SideInputs
-    from cuzk.sector_engine import Engine
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Engine": "cuzk.sector_engine",
+    "Engine": "cuzk.proofs.sector_engine",
     "EngineSettings": "cuzk.engine.settings:Settings",
     "Job": "cuzk.engine.jobs",
     "JobResult": "cuzk.engine.jobs",

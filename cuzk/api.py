@@ -23,12 +23,8 @@ from cuzk.groth16.parameters import open_parameters
 from cuzk.groth16.proof import PROOF_BYTES, join_proofs, split_proofs
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.verify import Verifier
-from cuzk.kinds import POREP, kind_named
-from cuzk.sector.claim import ProofInput
-from cuzk.sector.pieces import Pieces, SideInputs
-from cuzk.sector.porep import C1
-from cuzk.sector.registered_proof import registered_proof_of_size
-from cuzk.sources import (
+from cuzk.proofs.kinds import POREP, kind_named
+from cuzk.proofs.sources import (
     MEMORY_ORIGIN,
     InputSource,
     Source,
@@ -38,6 +34,10 @@ from cuzk.sources import (
     require_randomizers,
     warn_of_development,
 )
+from cuzk.sector.claim import ProofInput
+from cuzk.sector.pieces import Pieces, SideInputs
+from cuzk.sector.porep import C1
+from cuzk.sector.registered_proof import registered_proof_of_size
 
 _JOB_ID_DIGITS = 16
 _CPU_NAMES = ("cpu", "cpu:ifma", "cpu:scalar")
@@ -121,8 +121,8 @@ def prove(
             parameters = open_parameters(found.path)
         warn_of_development(found, on_event)
         memory = ProofMemory.made_ready(parameters.counts.h + 1) if on_the_cpu else None
-        load("cuzk.proving")  # the compiler, while memory is made ready
-        from cuzk.proving import prove_partitions
+        load("cuzk.proofs.proving")  # the compiler, while memory is made ready
+        from cuzk.proofs.proving import prove_partitions
 
         proofs = prove_partitions(
             given,
@@ -220,7 +220,7 @@ def synthesize(
     Raises InputError, ResourceError; UsageError for what nobody can make (`sector.synthesize` says why).
     """
     from cuzk.kernels.device.cpu import CpuDevice  # these load the compiler
-    from cuzk.warm_up import TO_CHECK, warm_up
+    from cuzk.proofs.warm_up import TO_CHECK, warm_up
 
     make = _maker(kind, sector_size, registered_proof)
     if out is not None and out.exists():

@@ -27,12 +27,12 @@ from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.groth16.writer import prepare_folder, write_key
 from cuzk.kernels.device.choose import Choice, choose, choose_device
-from cuzk.kinds import POREP, circuit_of, kind_named
-from cuzk.proving import prove_partition
+from cuzk.proofs.kinds import POREP, circuit_of, kind_named
+from cuzk.proofs.proving import prove_partition
+from cuzk.proofs.sources import read_input
+from cuzk.proofs.targets import card_for_ephemeral, ephemeral_target
+from cuzk.proofs.warm_up import TO_CHECK_POINTS, TO_GENERATE, TO_GENERATE_BESIDE_GPU, warm_up
 from cuzk.sector.claim import CircuitShape
-from cuzk.sources import read_input
-from cuzk.targets import card_for_ephemeral, ephemeral_target
-from cuzk.warm_up import TO_CHECK_POINTS, TO_GENERATE, TO_GENERATE_BESIDE_GPU, warm_up
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cuda import CudaDevice
@@ -162,7 +162,7 @@ def _compile_ahead(choice: Choice, counts: PointCounts, on_event: OnEvent) -> No
     if choice.card is None:
         warm_up(choice.host, TO_GENERATE, on_event)
         return
-    from cuzk.warm_up_gpu import warm_up_gpu
+    from cuzk.proofs.warm_up_gpu import warm_up_gpu
 
     warm_up(choice.host, TO_GENERATE_BESIDE_GPU, on_event)
     warm_up_gpu(choice.host, choice.card, "generate", counts.domain_log2, on_event)

@@ -13,7 +13,7 @@ import cuzk.kernels.jit  # noqa: F401  decides where compiled code lies, before 
 from cuzk.events import ignore
 from cuzk.kernels.device.cpu import CpuDevice, has_ifma
 from cuzk.parameters import generate_parameters
-from cuzk.warm_up import GROUPS, warm_up
+from cuzk.proofs.warm_up import GROUPS, warm_up
 
 settings.register_profile("cuzk", deadline=None, print_blob=True)  # a first call compiles
 settings.load_profile("cuzk")

@@ -22,10 +22,11 @@ import pytest
 from click.testing import CliRunner
 from py_ecc import optimized_bls12_381 as oracle
 
-from cuzk import cli, parameters, proving
+from cuzk import cli, parameters
 from cuzk.groth16 import manifest
 from cuzk.groth16.manifest import ManifestEntry
 from cuzk.kernels.modulus import FR
+from cuzk.proofs import proving
 from tests.sector.documents import CASES, POREP, VECTORS, compact, inner, outer, wrapped
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,32 +13,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cuzk"
 
 #: Lowest first. A module may import its own floor and those before it.
-FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "api", "server", "cli")
-#: Modules at the top that share a floor.
+FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "proofs", "api", "server", "cli")
+#: Modules and packages at the top that share a floor.
 ROOMS = {
-    "api": {
-        "api",
-        "benchmarks",
-        "kinds",
-        "parameters",
-        "proof_jobs",
-        "proof_places",
-        "proof_setups",
-        "proving",
-        "sector_engine",
-        "sources",
-        "targets",
-        "warm_up",
-        "warm_up_gpu",
-    },
-    "cli": {
-        "cli",
-        "config",
-        "config_edit",
-        "config_keys",
-        "reports",
-        "view",
-    },
+    "api": {"api", "parameters", "benchmarks"},
+    "cli": {"cli", "view", "reports", "config", "config_edit", "config_keys"},
 }
 #: These import nothing of ours, and every floor may import them.
 SERVANTS = {"errors", "events", "folders", "garbage", "units", "whole_files"}

@@ -22,9 +22,9 @@ from cuzk.engine.recorder import Recorder
 from cuzk.errors import CuzkError
 from cuzk.events import OnEvent, ignore, stage
 from cuzk.groth16.files import replace_atomically
+from cuzk.proofs.sector_engine import Engine
+from cuzk.proofs.sources import InputSource
 from cuzk.sector.pieces import SideInputs
-from cuzk.sector_engine import Engine
-from cuzk.sources import InputSource
 from cuzk.timeline.line import parse_line
 from cuzk.timeline.record import Timeline
 

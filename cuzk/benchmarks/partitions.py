@@ -25,13 +25,13 @@ from cuzk.groth16.proof import Proof, join_proofs
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.choose import choose
-from cuzk.kinds import POREP, circuit_of
-from cuzk.proving import prove_partition
+from cuzk.proofs.kinds import POREP, circuit_of
+from cuzk.proofs.proving import prove_partition
+from cuzk.proofs.sources import encoded_input, read_input
+from cuzk.proofs.targets import card_for_ephemeral, ephemeral_target
 from cuzk.sector.claim import CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep import C1
-from cuzk.sources import encoded_input, read_input
-from cuzk.targets import card_for_ephemeral, ephemeral_target
 
 if TYPE_CHECKING:
     from cuzk.groth16.ephemeral import EphemeralParameters

@@ -160,7 +160,7 @@ def _there(
 ) -> JobsBench:
     """By a daemon."""
     daemon.connect(settings).close()  # what is wrong with the address is said once
-    from cuzk.kinds import kind_named
+    from cuzk.proofs.kinds import kind_named
     from cuzk.server.bench_client import bench_daemon, request_from
 
     assert file is not None
@@ -182,7 +182,7 @@ def _require_silence(*, synthetic: bool, timeline: Path | None, flags: EngineFla
 
 def require_input(beside: SideInputs, file: Path | None, *, synthetic: bool) -> str:
     """The kind of proof. Raises UsageError where that is none, or it is not clear what is proven."""
-    from cuzk.kinds import kind_named
+    from cuzk.proofs.kinds import kind_named
 
     kind = beside.kind.lower()
     kind_named(kind, where="--type")  # it is one

@@ -35,7 +35,7 @@ def circuit() -> None:
 @json_option
 def circuit_info(kind: str, sector_size: int, settings: Config, as_json: bool) -> None:
     """Show the counts of a sector size's circuit, and what its parameters take."""
-    from cuzk.kinds import circuit_of, kind_named
+    from cuzk.proofs.kinds import circuit_of, kind_named
     from cuzk.reports.circuit import circuit_facts, template_facts
     from cuzk.view.reports import show_circuit
 
@@ -69,8 +69,8 @@ def circuit_digest(
 
     FILE is as for `cuzk prove`.
     """
+    from cuzk.proofs.sources import read_input
     from cuzk.reports.circuit import digests
-    from cuzk.sources import read_input
 
     with view.live(as_json=as_json) as on_event:
         with stage(on_event, "read"):

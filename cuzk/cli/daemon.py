@@ -19,7 +19,7 @@ from cuzk.folders import data_folder
 
 if TYPE_CHECKING:
     from cuzk.config import Config
-    from cuzk.sector_engine import Engine
+    from cuzk.proofs.sector_engine import Engine
     from cuzk.server.daemon import Daemon, DaemonSettings
     from cuzk.server.log import Log
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cuzk.engine.recorder import Recorder
     from cuzk.engine.settings import GpuLock, Settings
     from cuzk.events import OnEvent
-    from cuzk.sector_engine import Engine
+    from cuzk.proofs.sector_engine import Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class EngineFlags:
         self, config: Config, recorder: Recorder, on_event: OnEvent, *, synthetic: bool = False
     ) -> Engine:
         """The engine; the command line wins over the configuration."""
-        from cuzk.sector_engine import Engine
+        from cuzk.proofs.sector_engine import Engine
 
         return Engine(
             devices=self.devices or config.devices,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cuzk import view
-from cuzk.kinds import kind_named
+from cuzk.proofs.kinds import kind_named
 from cuzk.reports.plan import Explanation, explain, explain_all
 from cuzk.view.reports import show_explanation, show_explanations
 

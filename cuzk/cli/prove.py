@@ -70,8 +70,8 @@ def prove(
     device, threads = device or settings.device, threads or settings.threads
     if explain:
         from cuzk.cli.plan import show_plan
+        from cuzk.proofs.sources import read_input
         from cuzk.reports.plan import explain as explain_proof
-        from cuzk.sources import read_input
 
         shape = read_input(file, beside).shape
         plan = explain_proof(shape, device=device, threads=threads, vram_limit=vram_limit)

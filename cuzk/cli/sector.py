@@ -44,9 +44,9 @@ def sector_inspect(
 ) -> None:
     """Read FILE, check all that can be checked without proving, and show what it says; see `cuzk prove`."""
     from cuzk.kernels.device.choose import choose_host
+    from cuzk.proofs.sources import check_input, read_input
+    from cuzk.proofs.warm_up import TO_CHECK, warm_up
     from cuzk.reports.circuit import input_facts
-    from cuzk.sources import check_input, read_input
-    from cuzk.warm_up import TO_CHECK, warm_up
 
     machine = choose_host(settings.device, settings.threads)
     with view.live(as_json=as_json) as on_event:

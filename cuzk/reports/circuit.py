@@ -14,9 +14,9 @@ from cuzk.events import Notice, OnEvent, stage
 from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.groth16.synthesis import Synthesis, synthesis_on
 from cuzk.kernels.device.choose import choose
-from cuzk.kinds import circuit_of, free_values
+from cuzk.proofs.kinds import circuit_of, free_values
+from cuzk.proofs.sources import chosen_partitions
 from cuzk.sector.claim import CircuitShape, ProofInput
-from cuzk.sources import chosen_partitions
 
 Section = dict[str, Any]
 
@@ -80,7 +80,7 @@ def digests(
         circuit = circuit_of(given.shape)
         facts = {"circuit": {**circuit_counts(circuit), "r1cs_digest": digest.r1cs_digest(circuit)}}
     if choice.card is not None:
-        from cuzk.warm_up_gpu import warm_up_gpu  # needs numba-cuda
+        from cuzk.proofs.warm_up_gpu import warm_up_gpu  # needs numba-cuda
 
         warm_up_gpu(choice.host, choice.card, "prove", domain_log2(circuit), on_event)
     with synthesis_on(choice, circuit) as synthesis:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cuzk.errors import CuzkError
 from cuzk.groth16.locate import find_parameters, search_folders
-from cuzk.kinds import KINDS, kind_named
+from cuzk.proofs.kinds import KINDS, kind_named
 from cuzk.units import format_size
 
 

@@ -22,7 +22,7 @@ from cuzk.kernels.card_speed import Speed, pace, throughput
 from cuzk.kernels.device.choose import Choice, choose, require_gpu_for_limit
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.sum_plan import COSTS, LIST_NS, SCAN_NS, SORT_NS, STAGED_SORT_NS
-from cuzk.kinds import Kind, circuit_of
+from cuzk.proofs.kinds import Kind, circuit_of
 from cuzk.sector.claim import CircuitShape
 
 Section = dict[str, Any]

@@ -17,10 +17,10 @@ from cuzk.events import OnEvent, stage
 from cuzk.groth16.query import selections
 from cuzk.kernels.device.choose import choose
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kinds import circuit_of, free_values
+from cuzk.proofs.kinds import circuit_of, free_values
+from cuzk.proofs.warm_up import TO_CHECK, TO_PROVE_BESIDE_GPU, warm_up
 from cuzk.sector.registered_proof import registered_proof_of_size
 from cuzk.sector.synthesize import synthesize
-from cuzk.warm_up import TO_CHECK, TO_PROVE_BESIDE_GPU, warm_up
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cuda import CudaDevice
@@ -46,7 +46,7 @@ def self_test(device: str, threads: int | None, on_event: OnEvent) -> dict[str, 
         )
     from cuzk.kernels.device.cuda import CudaDevice
     from cuzk.kernels.self_test_gpu import TRANSFORM_LOG2
-    from cuzk.warm_up_gpu import TASKS, warm_up_gpu
+    from cuzk.proofs.warm_up_gpu import TASKS, warm_up_gpu
 
     warm_up(choice.host, _GROUPS, on_event)
     for task in TASKS:

@@ -17,7 +17,7 @@ POREP, SNAP, WINDOW, WINNING = "porep-c2", "snap-update", "window-post", "winnin
 class CircuitShape(Protocol):
     """A kind of proof at a sector size: all that decides circuit and parameters. Equal ones are the same.
 
-    kind            as `cuzk.kinds` and users name it: porep-c2
+    kind            as `cuzk.proofs.kinds` and users name it: porep-c2
     name            of the sector size: 32GiB
     parameter_stem  the name of its parameter files, without suffix
     """

@@ -33,7 +33,7 @@ _NEXT = "make the file again, or copy it again"
 class SideInputs:
     """What a list of vanilla proofs does not say of itself. Hashes are 32 bytes.
 
-    kind              of the proofs, as `kinds` names it
+    kind              of the proofs, as `proofs.kinds` names it
     registered_proof  the number, for the sizes that have one; says size and API version
     sector_size       in bytes; 0 where the number says it
     partition_index   which of a deadline's window proofs; matters to API version 1.0.0 only

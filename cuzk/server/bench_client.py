@@ -26,7 +26,7 @@ Outcome = tuple[BenchedJob, pb.AwaitProofResponse | None, int]
 def request_from(file: Path, beside: SideInputs) -> pb.SubmitProofRequest:
     """For the input in a file: a Commit 1 output, a bare list of vanilla proofs, or an envelope of them.
 
-    beside  its kind as `cuzk.kinds` calls it; without a miner, that of a Commit 1 output is not checked
+    beside  its kind as `proofs.kinds` calls it; without a miner, that of a Commit 1 output is not checked
     Raises InputError.
     """
     [kind] = [kind for kind in KINDS.values() if kind.name == beside.kind]

@@ -16,14 +16,14 @@ from google.protobuf.message import DecodeError
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError
 from cuzk.events import ignore
-from cuzk.kinds import read_pieces
+from cuzk.proofs.kinds import read_pieces
+from cuzk.proofs.sources import check_input
 from cuzk.sector.c1 import parse_c1
 from cuzk.sector.claim import POREP, SNAP, ProofInput
 from cuzk.sector.pieces import Pieces, SideInputs
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.kinds import KINDS, Kind
 from cuzk.server.seam import ProofRequest
-from cuzk.sources import check_input
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
@@ -181,7 +181,7 @@ def prepare_to_read() -> None:
 def _host() -> CpuDevice:
     """The threads that check, with the kernels for it."""
     from cuzk.kernels.device.cpu import CpuDevice
-    from cuzk.warm_up import TO_CHECK, warm_up
+    from cuzk.proofs.warm_up import TO_CHECK, warm_up
 
     host = CpuDevice()
     warm_up(host, TO_CHECK, ignore)

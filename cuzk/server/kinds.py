@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuzk.engine.jobs import Priority
-from cuzk.kinds import kind_named
+from cuzk.proofs.kinds import kind_named
 from cuzk.sector.claim import POREP, SNAP, WINDOW, WINNING
 from cuzk.server import proving_pb2 as pb
 

@@ -7,9 +7,9 @@ from cuzk.engine.jobs import Job, Priority
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
 from cuzk.errors import UsageError
-from cuzk.kinds import KINDS, setup_name
+from cuzk.proofs.kinds import KINDS, setup_name
+from cuzk.proofs.sector_engine import Engine
 from cuzk.sector.claim import CircuitShape
-from cuzk.sector_engine import Engine
 from cuzk.server.kinds import circuit_id
 from cuzk.server.seam import ProofRequest
 

@@ -20,7 +20,7 @@ from cuzk.circuit.label import label
 from cuzk.circuit.numbers import free_bits
 from cuzk.circuit.porep import build, challenge, commitments, free_values
 from cuzk.circuit.sha256 import constant_bits_be
-from cuzk.kinds import built_circuit
+from cuzk.proofs.kinds import built_circuit
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.porep_shape import PorepShape, porep_shape, porep_shapes
 from cuzk.sector.registered_proof import registered_proof

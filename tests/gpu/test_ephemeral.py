@@ -25,8 +25,8 @@ from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kinds import circuit_of, free_values
 from cuzk.parameters import try_parameters
+from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.public_inputs import public_inputs
 from tests.groth16.proving import upstreams_proof

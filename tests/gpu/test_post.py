@@ -19,7 +19,7 @@ from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.target_gpu import GpuTarget, release
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kinds import built_circuit, circuit_of, free_values
+from cuzk.proofs.kinds import built_circuit, circuit_of, free_values
 from cuzk.sector.claim import WINDOW, WINNING
 from cuzk.sector.post import PostInput, read_post, synthesize_post
 from cuzk.sector.post_shape import PostShape, post_shape

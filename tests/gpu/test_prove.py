@@ -23,7 +23,7 @@ from cuzk.kernels.curve import G1
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FQ, FR
-from cuzk.kinds import circuit_of
+from cuzk.proofs.kinds import circuit_of
 from cuzk.reports.plan import explain
 from cuzk.sector.porep_shape import porep_shape
 from tests.gpu.upstream import POREP, UPSTREAM

@@ -23,7 +23,7 @@ from cuzk.circuit.witness import Assignment, FreeValues
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
-from cuzk.kinds import circuit_of, free_values
+from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from tests.circuit.plain import free
 from tests.gpu.compared import HOST, SIDES, assert_equal, assert_scalars_equal

@@ -17,7 +17,7 @@ import cuzk
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.target_gpu import release
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kinds import circuit_of, free_values
+from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.sector.shape import GIB
 from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import update_shape_of

@@ -11,7 +11,7 @@ from cuzk.groth16.qap import FullCounts
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.sum_plan import msm_cost
 from cuzk.kernels.sum_schedule import decoder_bytes, msm_layout
-from cuzk.proof_places import ROOM_BYTES
+from cuzk.proofs.places import ROOM_BYTES
 
 GIB = 1 << 30
 SMALL = PointCounts(ic=40, h=4_194_303, l=2_685_673, a=2_674_948, b=685_522)  # of 2 KiB

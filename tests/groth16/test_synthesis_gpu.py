@@ -27,7 +27,7 @@ from cuzk.groth16.synthesis_gpu import DeviceSynthesis, HostSynthesis
 from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
-from cuzk.kinds import built_circuit, circuit_of, free_values
+from cuzk.proofs.kinds import built_circuit, circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.post import read_post
 from cuzk.sector.update import read_update

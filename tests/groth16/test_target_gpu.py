@@ -35,7 +35,7 @@ from cuzk.kernels.modulus import FR
 from cuzk.kernels.pair_add_gpu import pair_add_kernel
 from cuzk.kernels.proof_kernels_gpu import proof_kernels
 from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
-from cuzk.proof_jobs import Prepared, ProofSetup
+from cuzk.proofs.jobs import Prepared, ProofSetup
 from tests.circuit.plain import row_values
 from tests.engine.fakes import turn_alone
 from tests.groth16.played_target import proven_idly, streamed, target_on

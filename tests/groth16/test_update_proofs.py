@@ -19,7 +19,7 @@ from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kinds import built_circuit, free_values
+from cuzk.proofs.kinds import built_circuit, free_values
 from cuzk.sector.shape import GIB, KIB, MIB
 from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import update_shape_of

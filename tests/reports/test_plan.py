@@ -18,7 +18,7 @@ from cuzk.kernels.device.choose import Choice
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import describe
-from cuzk.kinds import circuit_of
+from cuzk.proofs.kinds import circuit_of
 from cuzk.reports import plan
 from cuzk.reports.plan import Explanation, explained
 from cuzk.sector.porep_shape import porep_shape

@@ -17,12 +17,12 @@ from cuzk.errors import InputError
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon_hash import hash_many
+from cuzk.proofs.sources import check_input
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.challenges import challenges
 from cuzk.sector.inputs import Statement
 from cuzk.sector.public_inputs import graph_of
 from cuzk.sector.registered_proof import registered_proof
-from cuzk.sources import check_input
 from tests.sector.documents import wrapped
 from tests.sector.sealing import Tree, document, encode, label, label_parents, sha_all, sha_node
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cuzk.errors import InputError
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.proofs.sources import check_input
 from cuzk.sector.c1 import parse_c1, read_c1
 from cuzk.sector.registered_proof import ApiVersion, Feature, RegisteredProof, registered_proof
-from cuzk.sources import check_input
 from tests.sector.documents import CASES, MADE_UP, POREP, compact, inner, wrapped
 from tests.sector.sealing import sealed
 

@@ -10,6 +10,7 @@ import pytest
 
 from cuzk.errors import InputError, UsageError
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.proofs.sources import check_input
 from cuzk.sector.c1 import parse_c1
 from cuzk.sector.c1_writer import encode_c1
 from cuzk.sector.public_inputs import graph_of
@@ -21,7 +22,6 @@ from cuzk.sector.registered_proof import (
 )
 from cuzk.sector.shape import GIB, KIB, MIB
 from cuzk.sector.synthesize import LARGEST_LABELLED_NODES, synthesize
-from cuzk.sources import check_input
 from tests.sector.documents import POREP, compact
 from tests.sector.sealing import sealed
 

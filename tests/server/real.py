@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from cuzk.sector_engine import Engine
+from cuzk.proofs.sector_engine import Engine
 from cuzk.server.address import Address
 from cuzk.server.beside import Beside
 from cuzk.server.daemon import Daemon, DaemonSettings

@@ -25,7 +25,7 @@ from cuzk.groth16.prove import Randomizers, Sums, assemble, begin_proof
 from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kinds import free_values
+from cuzk.proofs.kinds import free_values
 from cuzk.sector.claim import ProofInput
 
 _NUMBER_BYTES = 32

@@ -12,7 +12,7 @@ from cuzk.errors import InputError, UsageError
 from cuzk.events import Notice, OnEvent
 from cuzk.groth16.locate import Found
 from cuzk.kernels.modulus import FR
-from cuzk.kinds import kind_named, read_pieces
+from cuzk.proofs.kinds import kind_named, read_pieces
 from cuzk.sector.c1 import parse_c1
 from cuzk.sector.c1_writer import encode_c1
 from cuzk.sector.claim import ProofInput

@@ -26,7 +26,7 @@ from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.choose import Choice
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
+from cuzk.proofs.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
 
 if TYPE_CHECKING:
     from cuzk.groth16.ephemeral import EphemeralParameters
@@ -93,7 +93,7 @@ def compile_ahead(choice: Choice, parameters: Parameters, on_event: OnEvent) -> 
     if choice.card is None:
         warm_up(choice.host, TO_PROVE, on_event)
         return
-    from cuzk.warm_up_gpu import warm_up_gpu
+    from cuzk.proofs.warm_up_gpu import warm_up_gpu
 
     warm_up(choice.host, TO_PROVE_BESIDE_GPU, on_event)
     warm_up_gpu(choice.host, choice.card, "prove", parameters.counts.domain_log2, on_event)
@@ -113,7 +113,7 @@ def ephemeral_parameters(
     """
     from cuzk.groth16.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
     from cuzk.kernels.device.cuda import CudaDevice
-    from cuzk.warm_up_gpu import warm_up_gpu
+    from cuzk.proofs.warm_up_gpu import warm_up_gpu
 
     warm_up(host, (*TO_CHECK, *TO_GENERATE_BESIDE_GPU), on_event)
     for card in cards:

@@ -12,10 +12,10 @@ from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
 from cuzk.kernels.device.choose import choose, require_gpu_for_limit
-from cuzk.kinds import circuit_of, free_values
+from cuzk.proofs.kinds import circuit_of, free_values
+from cuzk.proofs.targets import FirstUse, compile_ahead, kept_target
+from cuzk.proofs.warm_up import TO_CHECK, warm_up
 from cuzk.sector.claim import ProofInput
-from cuzk.targets import FirstUse, compile_ahead, kept_target
-from cuzk.warm_up import TO_CHECK, warm_up
 
 
 def prove_partitions(

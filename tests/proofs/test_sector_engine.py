@@ -19,14 +19,14 @@ from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
 from cuzk.errors import DeviceError, InputError, ParameterError, UsageError
 from cuzk.events import ignore
+from cuzk.proofs.sector_engine import usable_host_bytes
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.claim import WINNING
-from cuzk.sector_engine import usable_host_bytes
 from cuzk.timeline.read import parse_log
 from cuzk.timeline.record import Timeline
 from tests.sector.post_vectors import EXPECT, pieces
 
-POREP = Path(__file__).parent / "vectors" / "porep"
+POREP = Path(__file__).parents[1] / "vectors" / "porep"
 C1 = POREP / "2k-random.json"
 UPSTREAM = {
     case["file"]: case["proof_r13_s17"]

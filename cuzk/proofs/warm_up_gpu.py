@@ -16,7 +16,7 @@ from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.fixed_base_gpu import kernels_of_multiples
 from cuzk.kernels.jit import cache_is_writable
 from cuzk.kernels.proof_kernels_gpu import proof_kernels
-from cuzk.warm_up import compile_in_processes, report_failed
+from cuzk.proofs.warm_up import compile_in_processes, report_failed
 
 #: The kernels of each task, given log2 of the domain of rows.
 TASKS: dict[str, Callable[[int], list[CudaKernel]]] = {
@@ -33,7 +33,7 @@ def warm_up_gpu(host: CpuDevice, card: Card, task: str, log2: int, on_event: OnE
         return
     title = "compile kernels for the GPU (first start)"
     with stage(on_event, title, total=len(missing), unit="kernels") as progress:
-        serve = f"from cuzk.warm_up_gpu import serve; serve({task!r}, {log2}, {card.capability})"
+        serve = f"from cuzk.proofs.warm_up_gpu import serve; serve({task!r}, {log2}, {card.capability})"
         failed = compile_in_processes(missing, host.threads, serve, progress)
     report_failed(failed, on_event)
 

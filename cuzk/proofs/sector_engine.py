@@ -1,7 +1,7 @@
 """An engine for Filecoin proofs: vanilla proofs in, verified proofs out, many at once on all devices.
 
 What `cuzk.prove` does for one input, step by step, is done here by threads that are at different inputs:
-`engine.pipeline` decides who does what, `proof_jobs` says how.
+`engine.pipeline` decides who does what, `jobs` says how.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cuzk.events import Notice, OnEvent, ignore, one_at_a_time
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.prove import Randomizers
 from cuzk.kernels.device.choose import Choice, choose_all, require_gpu_for_limit
-from cuzk.kinds import POREP, kind_named, setup_name
-from cuzk.proof_jobs import ProofWork
-from cuzk.proof_setups import FileSetups, Setups, SyntheticSetups
+from cuzk.proofs.jobs import ProofWork
+from cuzk.proofs.kinds import POREP, kind_named, setup_name
+from cuzk.proofs.setups import FileSetups, Setups, SyntheticSetups
+from cuzk.proofs.sources import InputSource, chosen_partitions, read_input, require_randomizers
 from cuzk.sector.pieces import SideInputs
-from cuzk.sources import InputSource, chosen_partitions, read_input, require_randomizers
 
 _GIB = 1 << 30
 _MOST_MARGIN_BYTES = 5 * _GIB

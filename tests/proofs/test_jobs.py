@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuzk import proof_jobs
 from cuzk.circuit.builder import Circuit
 from cuzk.engine.device_lock import DeviceLock
 from cuzk.engine.pipeline import DevicePlace, Pipeline
@@ -25,7 +24,8 @@ from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.proof_jobs import DeviceProver, Prepared, ProofSetup, ProofWork
+from cuzk.proofs import jobs
+from cuzk.proofs.jobs import DeviceProver, Prepared, ProofSetup, ProofWork
 from cuzk.sector.c1 import read_c1
 from tests.engine.fakes import turn_alone
 from tests.groth16.test_prove import PROOF_R13_S17
@@ -109,7 +109,7 @@ def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
 
         return call
 
-    monkeypatch.setattr(proof_jobs, "assemble", noted("assemble", proof_jobs.assemble))
+    monkeypatch.setattr(jobs, "assemble", noted("assemble", jobs.assemble))
     monkeypatch.setattr(Randomizers, "fresh", noted("fresh", Randomizers.fresh))
     prover = DeviceProver(setup, target, "cpu")  # type: ignore[arg-type]
     assert prover.prove(PREPARED, turn(lock)).hex() == PROOF_R13_S17

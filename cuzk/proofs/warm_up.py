@@ -155,7 +155,7 @@ def warm_up(device: CpuDevice, groups: tuple[str, ...], on_event: OnEvent) -> No
     if not missing or not cache_is_writable():
         return
     with stage(on_event, "compile kernels (first start)", total=len(missing), unit="groups") as progress:
-        serve = f"from cuzk.warm_up import serve; serve({device.lanes})"
+        serve = f"from cuzk.proofs.warm_up import serve; serve({device.lanes})"
         failed = compile_in_processes(missing, device.threads, serve, progress)
     report_failed(failed, on_event)
 
@@ -210,7 +210,7 @@ def compile_in_processes(
 @contextmanager
 def _compiler(serve: str) -> Iterator[subprocess.Popen[str]]:
     """A process that compiles with this package into this process's folder, and ends with the `with`."""
-    package_parent = str(Path(__file__).parents[1])
+    package_parent = str(Path(__file__).parents[2])
     code = f"import sys; sys.path[0] = {package_parent!r}; {serve}"
     child = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", code],

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cuzk.warm_up import GROUPS, TO_CHECK, TO_CHECK_POINTS, TO_GENERATE, TO_PROVE
+from cuzk.proofs.warm_up import GROUPS, TO_CHECK, TO_CHECK_POINTS, TO_GENERATE, TO_PROVE
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 C1 = ROOT / "tests" / "vectors" / "porep" / "2k-random.json"
 #: Compiled versions of kernels that a first proof and a first generation may take, each about half a second.
 MOST_TO_PROVE, MOST_TO_GENERATE = 115, 110
@@ -37,7 +37,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
 def start_warm_up(cache: Path, groups: tuple[str, ...]) -> subprocess.Popen[str]:
     """Prints the names of the stages that it had to run."""
     code = (
-        "from cuzk.kernels.device.cpu import CpuDevice; from cuzk.warm_up import warm_up; "
+        "from cuzk.kernels.device.cpu import CpuDevice; from cuzk.proofs.warm_up import warm_up; "
         "from cuzk.events import StageDone; said = []; "
         f"warm_up(CpuDevice(threads=2), {groups!r}, said.append); "
         "print(*(event.name for event in said if isinstance(event, StageDone)))"

@@ -15,13 +15,13 @@ from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import Choice
-from cuzk.kinds import circuit_of, setup_name
-from cuzk.proof_jobs import ProofSetup
-from cuzk.proof_places import Place, needs_on
+from cuzk.proofs.jobs import ProofSetup
+from cuzk.proofs.kinds import circuit_of, setup_name
+from cuzk.proofs.places import Place, needs_on
+from cuzk.proofs.sources import warn_of_development
+from cuzk.proofs.targets import FirstUse, card_for_ephemeral, compile_ahead, ephemeral_parameters, new_target
+from cuzk.proofs.warm_up import TO_CHECK, warm_up
 from cuzk.sector.claim import CircuitShape
-from cuzk.sources import warn_of_development
-from cuzk.targets import FirstUse, card_for_ephemeral, compile_ahead, ephemeral_parameters, new_target
-from cuzk.warm_up import TO_CHECK, warm_up
 
 _SCALAR_BYTES = 32
 

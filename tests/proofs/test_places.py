@@ -10,7 +10,7 @@ import pytest
 from cuzk.engine.seam import Needs
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice
-from cuzk.proof_places import Place
+from cuzk.proofs.places import Place
 
 GIB = 1 << 30
 NO_MEMORY = ResourceError("the GPU has no memory left for this", where="cuda:0")

@@ -16,9 +16,9 @@ from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError, ProofError, UsageError
 from cuzk.groth16.manifest import all_entries, entry_of, is_published
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kinds import KINDS, Kind, circuit_of, kind_named, setup_name
+from cuzk.proofs.kinds import KINDS, Kind, circuit_of, kind_named, setup_name
+from cuzk.proofs.sources import check_input, read_input
 from cuzk.sector.pieces import SideInputs
-from cuzk.sources import check_input, read_input
 from tests.sector.post_vectors import EXPECT, OTHER, document, pieces
 
 LIST, ENVELOPE = OTHER / "window-2k.vanilla.json", OTHER / "window-2k.json"
