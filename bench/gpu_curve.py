@@ -49,7 +49,7 @@ class Shape:
     blocks: int
 
 
-SHAPES = [Shape(128, 3), Shape(64, 6), Shape(128, 4)]
+SHAPES = [Shape(128, 2), Shape(128, 3), Shape(128, 4)]
 
 
 @cache

@@ -11,6 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from cuzk.engine.jobs import Priority
 from cuzk.engine.settings import Settings
 from cuzk.errors import DeviceError
 from cuzk.server import proving_pb2 as pb
@@ -209,16 +210,23 @@ def test_urgent_jobs_go_first_even_past_those_that_wait_outside_the_engine(tmp_p
 
 
 def test_a_job_that_is_wanted_sooner_by_another_goes_sooner(tmp_path: Path) -> None:
+    """The device stands still with the first until all are there, and one of the last is urgent."""
+    prover, all_there = FakeProver(settings=ONE), threading.Event()
+    prover.setup.fates["cuda:0"] = deque([stalls(all_there)])
+
     async def scenario(daemon: Daemon, caller: Caller) -> None:
         ended: list[str] = []
         daemon.book.on_ended.append(lambda entry: ended.append(entry.id))
         calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=100))) for k in range(12)]
         await begun(daemon, 12)
-        await caller.prove(porep("11", sector_number=100, priority=pb.CRITICAL))
-        assert ended.index("11") <= 3
+        last = porep("11", sector_number=100, priority=pb.CRITICAL)
+        calls.append(asyncio.ensure_future(caller.prove(last)))
+        await until(lambda: any(entry.priority is Priority.CRITICAL for entry in daemon.book.under_way))
+        all_there.set()
         await asyncio.gather(*calls)
+        assert ended.index("11") <= 3
 
-    played(tmp_path, scenario, FakeProver(settings=ONE))
+    played(tmp_path, scenario, prover)
 
 
 def test_overload_queues_and_tells_how_many_come_first(tmp_path: Path) -> None:
