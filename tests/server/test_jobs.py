@@ -195,22 +195,10 @@ def test_a_wrong_proof_of_any_kind_never_reaches_a_client(tmp_path: Path) -> Non
     played(tmp_path, scenario, prover)
 
 
-def test_urgent_jobs_go_first_even_past_those_that_wait_outside_the_engine(tmp_path: Path) -> None:
-    async def scenario(daemon: Daemon, caller: Caller) -> None:
-        ended: list[str] = []
-        daemon.book.on_ended.append(lambda entry: ended.append(entry.id))
-        calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=150))) for k in range(12)]
-        await begun(daemon, 12)
-        urgent = pb.SubmitProofRequest(request_id="now", proof_kind=4, vanilla_proofs=[b"x"])
-        assert (await caller.prove(urgent)).result.status == COMPLETED
-        assert ended.index("now") <= 3
-        await asyncio.gather(*calls)
-
-    played(tmp_path, scenario, FakeProver(settings=ONE))
-
-
-def test_a_job_that_is_wanted_sooner_by_another_goes_sooner(tmp_path: Path) -> None:
-    """The device stands still with the first until all are there, and one of the last is urgent."""
+def overtaking(tmp_path: Path, urgent: pb.SubmitProofRequest, *, of: int) -> None:
+    """Twelve jobs are there, the device stands still with the first; of them and the urgent one, which makes
+    `of`, that one ends among the first four.
+    """
     prover, all_there = FakeProver(settings=ONE), threading.Event()
     prover.setup.fates["cuda:0"] = deque([stalls(all_there)])
 
@@ -219,14 +207,23 @@ def test_a_job_that_is_wanted_sooner_by_another_goes_sooner(tmp_path: Path) -> N
         daemon.book.on_ended.append(lambda entry: ended.append(entry.id))
         calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=100))) for k in range(12)]
         await begun(daemon, 12)
-        last = porep("11", sector_number=100, priority=pb.CRITICAL)
-        calls.append(asyncio.ensure_future(caller.prove(last)))
+        calls.append(asyncio.ensure_future(caller.prove(urgent)))
         await until(lambda: any(entry.priority is Priority.CRITICAL for entry in daemon.book.under_way))
+        await begun(daemon, of)
         all_there.set()
         await asyncio.gather(*calls)
-        assert ended.index("11") <= 3
+        assert ended.index(urgent.request_id) <= 3
 
     played(tmp_path, scenario, prover)
+
+
+def test_urgent_jobs_go_first_even_past_those_that_wait_outside_the_engine(tmp_path: Path) -> None:
+    winning = pb.SubmitProofRequest(request_id="now", proof_kind=4, vanilla_proofs=[b"x"])
+    overtaking(tmp_path, winning, of=13)
+
+
+def test_a_job_that_is_wanted_sooner_by_another_goes_sooner(tmp_path: Path) -> None:
+    overtaking(tmp_path, porep("11", sector_number=100, priority=pb.CRITICAL), of=12)
 
 
 def test_overload_queues_and_tells_how_many_come_first(tmp_path: Path) -> None:
