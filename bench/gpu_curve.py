@@ -22,8 +22,6 @@ from numba.core import types
 from bench.gpu_limits import mixed_addition_products, multiplier_rate
 from bench.peers import SPPARK_MIXED_ADDITION
 from bench.runner import Case, machine_of, main
-from cuzk.kernels.cuda_compile import cuda, pointer
-from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.curve import G1, Point, invert
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import find_card
@@ -31,6 +29,8 @@ from cuzk.kernels.device.cuda_driver import load_api
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field import load, store
 from cuzk.kernels.field_type import FQ_GPU
+from cuzk.kernels.gpu.compiler import cuda, pointer
+from cuzk.kernels.gpu.jit import CudaKernel, cuda_jit
 from cuzk.kernels.modulus import FQ
 from cuzk.kernels.xyzz import add_affine, identity
 

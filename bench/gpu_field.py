@@ -25,11 +25,11 @@ from bench.peers import SPPARK_FIELDS
 from bench.runner import Case, machine_of, main
 from cuzk.kernels.codegen import radix32
 from cuzk.kernels.codegen.asm import WIDTH, Program
-from cuzk.kernels.cuda_compile import compile_kernel, cuda, pointer
-from cuzk.kernels.cuda_toolchain import Compiled
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api
+from cuzk.kernels.gpu.compiler import compile_kernel, cuda, pointer
+from cuzk.kernels.gpu.cubin import Compiled
 from cuzk.kernels.modulus import FQ, FR, Modulus
 
 THREADS = 256

@@ -13,9 +13,9 @@ from typing import Any
 from cuzk.kernels.butterfly import transform_of
 from cuzk.kernels.codegen import factor32, radix32
 from cuzk.kernels.codegen.asm import Program
+from cuzk.kernels.gpu.ntt_schedule import EIGHT, PassShape, Schedule, first_radix_log2, step_tables_log2
 from cuzk.kernels.modulus import FQ, FR
 from cuzk.kernels.ntt import Transform
-from cuzk.kernels.ntt_schedule import EIGHT, PassShape, Schedule, first_radix_log2, step_tables_log2
 
 WIDE_PRODUCTS_A_CLOCK = 32  # of one multiprocessor, measured on capability 9.0; other instructions twice that
 
@@ -73,7 +73,7 @@ def _eight_products(radix_log2: int, inverse: bool) -> float:
 
 
 def pass_products(shape: PassShape) -> float:
-    """Of a pass, for one value: see `ntt_gpu_kernels`."""
+    """Of a pass, for one value: see `ntt_kernels`."""
     radix, further = first_radix_log2(shape.bits), len(step_tables_log2(shape.bits))
     by_table = EIGHT - (EIGHT >> radix) + (EIGHT - 1) * (further - 1)
     if shape.inverse and not shape.strided and shape.tables and not shape.scaled:

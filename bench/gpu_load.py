@@ -38,11 +38,11 @@ from cuzk.groth16.card_plan import form_of  # noqa: E402
 from cuzk.groth16.parameters import SECTIONS, ParameterFile, open_parameters  # noqa: E402
 from cuzk.groth16.points_on_card import PointsOfFile  # noqa: E402
 from cuzk.groth16.verifying_key import VerifyingKey  # noqa: E402
-from cuzk.kernels import sum_schedule  # noqa: E402
 from cuzk.kernels.curve import G1, G2  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
+from cuzk.kernels.gpu import sum_schedule  # noqa: E402
+from cuzk.kernels.gpu.points import GpuPoints, PointDecoder  # noqa: E402
 from cuzk.kernels.modulus import FQ  # noqa: E402
-from cuzk.kernels.points_gpu import GpuPoints, PointDecoder  # noqa: E402
 
 THREADS = (1, 2, 4, 6, 8, 12)
 RUNS = 3

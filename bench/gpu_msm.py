@@ -24,25 +24,25 @@ from numba.core import types
 
 from bench.gpu_parts import RESULTS, attempt, limit_seconds, report
 from bench.runner import machine_of
-from cuzk.kernels.cuda_compile import cuda, pointer
-from cuzk.kernels.cuda_jit import cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
-from cuzk.kernels.modulus import FQ, FR
-from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
-from cuzk.kernels.pair_add_gpu import SIGN, pair_add_kernel
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
-from cuzk.kernels.sum_plan import msm_plan
-from cuzk.kernels.sum_schedule import (
+from cuzk.kernels.gpu.compiler import cuda, pointer
+from cuzk.kernels.gpu.jit import cuda_jit
+from cuzk.kernels.gpu.msm import GpuMsm, workspace_bytes
+from cuzk.kernels.gpu.pair_add import SIGN, pair_add_kernel
+from cuzk.kernels.gpu.selected_sum import GpuSelectedSum
+from cuzk.kernels.gpu.sum_plan import msm_plan
+from cuzk.kernels.gpu.sum_schedule import (
     DEFAULT_SHAPES,
     PairShape,
     prefix_rows,
     selected_layout,
     selected_plan,
 )
-from cuzk.kernels.tail_sum_gpu import sum_lists_kernel
+from cuzk.kernels.gpu.tail_sum import sum_lists_kernel
+from cuzk.kernels.modulus import FQ, FR
 from cuzk.kernels.xyzz import curve_of
 
 R = FR.p

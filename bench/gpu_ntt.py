@@ -29,13 +29,13 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.fr_vector import from_integers, to_integers
+from cuzk.kernels.gpu.ntt import NttPlan, quotient
+from cuzk.kernels.gpu.ntt_kernels import pass_kernel
+from cuzk.kernels.gpu.ntt_schedule import PassShape, QuotientKinds, Schedule, pass_shapes
 from cuzk.kernels.modulus import FR, FR_GENERATOR
 from cuzk.kernels.ntt import Transform, intt, to_coset, transform
 from cuzk.kernels.ntt import quotient as quotient_on_cpu
 from cuzk.kernels.ntt_cpu import Words
-from cuzk.kernels.ntt_gpu import NttPlan, quotient
-from cuzk.kernels.ntt_gpu_kernels import pass_kernel
-from cuzk.kernels.ntt_schedule import PassShape, QuotientKinds, Schedule, pass_shapes
 
 R = FR.p
 SHIFT_BACK = pow(FR_GENERATOR, -1, R)

@@ -43,8 +43,8 @@ from cuzk.kernels.device.cuda_card import find_card  # noqa: E402
 from cuzk.kernels.device.cuda_driver import load_api  # noqa: E402
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU  # noqa: E402
 from cuzk.kernels.fixed_base import FixedBase  # noqa: E402
-from cuzk.kernels.fixed_base_gpu import GpuFixedBase, kernels_of_multiples  # noqa: E402
 from cuzk.kernels.fr_vector import from_integers  # noqa: E402
+from cuzk.kernels.gpu.fixed_base import GpuFixedBase, kernels_of_multiples  # noqa: E402
 from cuzk.kernels.modulus import FR  # noqa: E402
 from cuzk.kernels.xyzz import curve_of  # noqa: E402
 from cuzk.proofs.kinds import built_circuit  # noqa: E402

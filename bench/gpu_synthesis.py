@@ -30,11 +30,11 @@ from cuzk.circuit.witness import FreeValues, assign  # noqa: E402
 from cuzk.groth16.qap import domain_log2  # noqa: E402
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis  # noqa: E402
 from cuzk.groth16.synthesis_plan import TAKEN  # noqa: E402
-from cuzk.kernels import witness_gpu  # noqa: E402
+from cuzk.kernels.circuit.witness import FREE, NOTHING  # noqa: E402
 from cuzk.kernels.device.cpu import CpuDevice  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
-from cuzk.kernels.witness import FREE, NOTHING  # noqa: E402
-from cuzk.kernels.witness_gpu import fill_wave  # noqa: E402
+from cuzk.kernels.gpu import witness  # noqa: E402
+from cuzk.kernels.gpu.witness import fill_wave  # noqa: E402
 from cuzk.proofs.kinds import circuit_of, free_values  # noqa: E402
 from cuzk.proofs.sources import read_input  # noqa: E402
 from cuzk.units import parse_size  # noqa: E402
@@ -160,7 +160,7 @@ class Case:
     def _fill(self, order: object, first: int, count: int) -> None:
         synthesis = self.synthesis
         self.device.launch(
-            fill_wave, count, witness_gpu.THREADS, *synthesis._tables, order, first, synthesis.bits,
+            fill_wave, count, witness.THREADS, *synthesis._tables, order, first, synthesis.bits,
             synthesis._words, stream=synthesis.stream,
         )  # fmt: skip
 

@@ -19,9 +19,9 @@ from bench.gpu_engine import engine_table
 from bench.gpu_limits import addition_products, multiplier_rate, transform_products
 from bench.runner import ROOT, quantity, size
 from bench.tables import markdown, replace_block
+from cuzk.kernels.gpu.sum_schedule import additions
 from cuzk.kernels.modulus import FR, FR_GENERATOR
 from cuzk.kernels.ntt import Transform
-from cuzk.kernels.sum_schedule import additions
 
 KEPT = ROOT / "bench/results/h200"
 PAGE = ROOT / "docs/performance.md"

@@ -147,5 +147,13 @@ assert Verifier(read_verifying_key(porep / "2k.vk")).verify_partition(c1.public_
 """
 
 
+def test_kernels_of_the_cpu_and_devices_load_none_of_a_gpu() -> None:
+    """Without numba-cuda those could not be imported."""
+    theirs = "cuzk.kernels.gpu"
+    others = [name for name in modules() if name.startswith("cuzk.kernels") and not name.startswith(theirs)]
+    script = f"import sys, {', '.join(others)}; sys.exit({theirs!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, timeout=60).returncode == 0
+
+
 def test_verifying_and_reading_a_sector_load_no_compiler() -> None:
     assert loaded_after(VERIFYING) & COMPILERS == set()

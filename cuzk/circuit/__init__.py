@@ -4,7 +4,7 @@ Read in this order:
 
     r1cs                             rows of one template, traced on symbolic variables
     boolean, uint32                  bits and words under trace
-    tables                           templates as the flat arrays of `kernels.instances`
+    tables                           templates as the flat arrays of `kernels.circuit.instances`
     builder, kept                    instances of templates in order: a circuit; circuits on disk
     numbers, sha256, poseidon,
     insertion, merkle_path, label    gadgets: what builders call

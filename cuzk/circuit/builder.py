@@ -19,7 +19,7 @@ from cuzk.circuit.marks import Marks
 from cuzk.circuit.r1cs import Template
 from cuzk.circuit.tables import flat_templates, full_position, starts
 from cuzk.circuit.waves import Waves, waves_of
-from cuzk.kernels.instances import INSTANCE, Instances, Templates
+from cuzk.kernels.circuit.instances import INSTANCE, Instances, Templates
 
 Bits = NDArray[np.int64]
 

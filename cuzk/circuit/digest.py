@@ -1,6 +1,6 @@
 """Digests that pin down a circuit and an assignment, bit for bit. All are SHA-256, as hex.
 
-r1cs   of all rows in order, in the form of `kernels.serialize`
+r1cs   of all rows in order, in the form of `kernels.circuit.serialize`
 lists  of field elements in their 32-byte little-endian encodings
 """
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import Assignment
+from cuzk.kernels.circuit.serialize import COUNT_BYTES, TERM_BYTES, serialize_rows
 from cuzk.kernels.fr_vector import from_integers
-from cuzk.kernels.serialize import COUNT_BYTES, TERM_BYTES, serialize_rows
 
 
 def r1cs_digest(circuit: Circuit, *, strands: int | None = None) -> str:

@@ -13,8 +13,8 @@ import numpy as np
 
 from cuzk.circuit.builder import Bits, CircuitBuilder
 from cuzk.circuit.r1cs import ONE, Template, Tracer, Witness
-from cuzk.kernels.steps import AND, NOR, PICK
-from cuzk.kernels.witness import STEPS
+from cuzk.kernels.circuit.steps import AND, NOR, PICK
+from cuzk.kernels.circuit.witness import STEPS
 
 
 def insert(builder: CircuitBuilder, node: int, siblings: Sequence[int], position: Bits) -> list[int]:

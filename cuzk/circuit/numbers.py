@@ -13,9 +13,9 @@ import numpy as np
 
 from cuzk.circuit.builder import FALSE_BIT, Bits, CircuitBuilder
 from cuzk.circuit.r1cs import LC, ONE, Template, Tracer, Witness
+from cuzk.kernels.circuit.sha256 import PATTERN_BITS
+from cuzk.kernels.circuit.witness import COPY, FREE, NOTHING, PACK, PRODUCTS, TO_BITS
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.sha256 import PATTERN_BITS
-from cuzk.kernels.witness import COPY, FREE, NOTHING, PACK, PRODUCTS, TO_BITS
 
 PACKED_BITS = FR.bits - 1
 """Bits that always fit an Fr."""

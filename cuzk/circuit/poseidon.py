@@ -14,9 +14,9 @@ import numpy as np
 
 from cuzk.circuit.builder import CircuitBuilder
 from cuzk.circuit.r1cs import LC, ONE, Template, Tracer, Witness
+from cuzk.kernels.circuit.witness import POSEIDON
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon import HALF_FULL_ROUNDS, PoseidonConstants, constants
-from cuzk.kernels.witness import POSEIDON
 
 
 def poseidon(builder: CircuitBuilder, preimage: Sequence[int], *, domain_tag: int | None = None) -> int:

@@ -30,7 +30,7 @@ SIDES = 3
 class Witness:
     """How a template's own variables follow from its externals: a kernel, and the tables it reads.
 
-    kind     one of the kinds of `kernels.witness`
+    kind     one of the kinds of `kernels.circuit.witness`
     words    uint32 parameters, laid out as that kernel says
     numbers  canonical field elements, likewise
     """

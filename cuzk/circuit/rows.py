@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import Assignment
-from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kernels.field_type import FR
-from cuzk.kernels.instances import in_words
-from cuzk.kernels.template_rows import (
+from cuzk.kernels.circuit.instances import in_words
+from cuzk.kernels.circuit.template_rows import (
     add_externals,
     evaluate_instances,
     first_unsatisfied,
     transpose_instances,
 )
+from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.field_type import FR
 
 FieldArray = NDArray[np.uint64]
 

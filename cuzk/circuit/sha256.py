@@ -25,7 +25,7 @@ from cuzk.circuit.uint32 import (
     rotate_right,
     shift_right,
 )
-from cuzk.kernels.sha256 import (
+from cuzk.kernels.circuit.sha256 import (
     BIT_SHIFT,
     BLOCK_BITS,
     INITIAL_STATE,
@@ -35,7 +35,7 @@ from cuzk.kernels.sha256 import (
     VARIABLE,
     WORD_SHIFT,
 )
-from cuzk.kernels.witness import SHA256_BLOCK
+from cuzk.kernels.circuit.witness import SHA256_BLOCK
 
 
 def sha256(builder: CircuitBuilder, message: Bits) -> Bits:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.r1cs import SIDES, Template
+from cuzk.kernels.circuit.instances import GENERAL, SIGN, TEMPLATE, Templates
 from cuzk.kernels.field_type import FR as ONE_LANE
 from cuzk.kernels.fr_vector import from_integers, mont_rows
-from cuzk.kernels.instances import GENERAL, SIGN, TEMPLATE, Templates
 from cuzk.kernels.modulus import FR
 
 MOST_POWERS = 3

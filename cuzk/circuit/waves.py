@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.kernels.witness import FREE, NOTHING
+from cuzk.kernels.circuit.witness import FREE, NOTHING
 
 if TYPE_CHECKING:
     from cuzk.circuit.builder import Circuit

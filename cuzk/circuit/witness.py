@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
+from cuzk.kernels.circuit.instances import Variables, in_words
+from cuzk.kernels.circuit.witness import FREE, fill_instances
 from cuzk.kernels.device.cpu import CpuDevice
-from cuzk.kernels.instances import Variables, in_words
-from cuzk.kernels.witness import FREE, fill_instances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,18 +22,18 @@ from typing import Literal
 from cuzk.errors import ResourceError
 from cuzk.groth16.parameters import SECTIONS, PointCounts, SectionName
 from cuzk.groth16.qap import FullCounts
-from cuzk.kernels.card_speed import Speed
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
-from cuzk.kernels.ntt_schedule import Schedule, quotient_ms, quotient_works, table_bytes
-from cuzk.kernels.sum_plan import (
+from cuzk.kernels.gpu.card_speed import Speed
+from cuzk.kernels.gpu.ntt_schedule import Schedule, quotient_ms, quotient_works, table_bytes
+from cuzk.kernels.gpu.sum_plan import (
     SumCost,
     least_msm_plan,
     msm_cost,
     msm_plan_within,
     selected_cost,
 )
-from cuzk.kernels.sum_schedule import (
+from cuzk.kernels.gpu.sum_schedule import (
     Form,
     GpuPlan,
     SelectedPlan,

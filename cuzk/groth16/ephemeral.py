@@ -20,8 +20,8 @@ from cuzk.groth16.values_at_tau import Trapdoors, ValuesAtTau
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
-from cuzk.kernels.fixed_base_gpu import GpuFixedBase, fixed_base_layout
-from cuzk.kernels.points_gpu import NATURAL_ORDER, Advance, GpuPoints
+from cuzk.kernels.gpu.fixed_base import GpuFixedBase, fixed_base_layout
+from cuzk.kernels.gpu.points import NATURAL_ORDER, Advance, GpuPoints
 
 _BATCH = 1 << 20
 """Points at a time: 15 launches of some 0.3 ms each, 0.5 GB of working memory in G2."""

@@ -11,8 +11,8 @@ from cuzk.groth16.card_plan import SectionPlan
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.device.keeper import Keeper
-from cuzk.kernels.msm_gpu import GpuMsm
-from cuzk.kernels.points_gpu import GpuPoints
+from cuzk.kernels.gpu.msm import GpuMsm
+from cuzk.kernels.gpu.points import GpuPoints
 
 
 class FullScalars(Keeper):

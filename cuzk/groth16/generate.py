@@ -124,7 +124,7 @@ def multiples_of(device: CpuDevice, gpu: CudaDevice | None, group: int, count: i
     """For `count` scalars in all, in G1 or G2."""
     if gpu is None:
         return FixedBase(device, device.g1 if group == 1 else device.g2, count)
-    from cuzk.kernels.fixed_base_gpu import GpuFixedBase  # needs numba-cuda
+    from cuzk.kernels.gpu.fixed_base import GpuFixedBase  # needs numba-cuda
 
     return GpuFixedBase(gpu, FQ_GPU if group == 1 else FQ2_GPU, count, min(count, _CHUNK))
 

@@ -15,8 +15,8 @@ from cuzk.groth16.target import bad_point
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.keeper import Closable
+from cuzk.kernels.gpu.points import NATURAL_ORDER, Advance, GpuPoints, PointDecoder
 from cuzk.kernels.points import BadPoint
-from cuzk.kernels.points_gpu import NATURAL_ORDER, Advance, GpuPoints, PointDecoder
 
 _AHEAD_BYTES = 64 << 20
 """That the disk is asked for before they are read: all threads together have some 40 MB at a time."""

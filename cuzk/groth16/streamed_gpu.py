@@ -27,12 +27,12 @@ from cuzk.groth16.synthesis_gpu import SectionScalars
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.device.keeper import Keeper
-from cuzk.kernels.msm_gpu import GpuMsm
-from cuzk.kernels.points_gpu import GpuPoints, gather_into
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
-from cuzk.kernels.selection_gpu import THREADS, take_reversed
-from cuzk.kernels.subset_sums_gpu import random_subset_sums
-from cuzk.kernels.sum_schedule import selected_plan
+from cuzk.kernels.gpu.msm import GpuMsm
+from cuzk.kernels.gpu.points import GpuPoints, gather_into
+from cuzk.kernels.gpu.selected_sum import GpuSelectedSum
+from cuzk.kernels.gpu.selection import THREADS, take_reversed
+from cuzk.kernels.gpu.subset_sums import random_subset_sums
+from cuzk.kernels.gpu.sum_schedule import selected_plan
 from cuzk.kernels.xyzz import curve_of
 
 
@@ -93,7 +93,7 @@ class PassingPoints(Keeper):
         return count
 
     def subset_sums(self, workspace: DeviceArray, progress: Progress) -> list[Any]:
-        """Sums of random subsets of every slice: `subset_sums_gpu.random_subset_sums`."""
+        """Sums of random subsets of every slice: `gpu.subset_sums.random_subset_sums`."""
         sums = []
         for _, count in self.slices(progress):
             plan = selected_plan(self.plan.form, count)

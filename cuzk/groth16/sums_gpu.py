@@ -19,11 +19,11 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.device.keeper import Keeper
 from cuzk.kernels.field_type import FQ_GPU
-from cuzk.kernels.msm_gpu import GpuMsm
-from cuzk.kernels.points_gpu import GpuPoints, gathered
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
-from cuzk.kernels.subset_sums_gpu import random_subset_sums
-from cuzk.kernels.sum_schedule import selected_plan
+from cuzk.kernels.gpu.msm import GpuMsm
+from cuzk.kernels.gpu.points import GpuPoints, gathered
+from cuzk.kernels.gpu.selected_sum import GpuSelectedSum
+from cuzk.kernels.gpu.subset_sums import random_subset_sums
+from cuzk.kernels.gpu.sum_schedule import selected_plan
 from cuzk.kernels.xyzz import curve_of
 
 

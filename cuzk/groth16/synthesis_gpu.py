@@ -26,15 +26,15 @@ from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.query import Selection, selections
 from cuzk.groth16.synthesis_plan import MARKED, TAKEN, lead_bytes, synthesis_layout, tables_of, zero_row
-from cuzk.kernels import selection_gpu, template_rows_gpu, witness_gpu
-from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.fr_vector import Vector
-from cuzk.kernels.selection_gpu import take_marked, take_numbers
-from cuzk.kernels.template_rows_gpu import evaluate_rows, find_unsatisfied
-from cuzk.kernels.witness_gpu import fill_wave, place_bits, place_numbers
+from cuzk.kernels.gpu import selection, template_rows, witness
+from cuzk.kernels.gpu.jit import CudaKernel
+from cuzk.kernels.gpu.selection import take_marked, take_numbers
+from cuzk.kernels.gpu.template_rows import evaluate_rows, find_unsatisfied
+from cuzk.kernels.gpu.witness import fill_wave, place_bits, place_numbers
 
 _WORD_BYTES = 4
 
@@ -129,9 +129,7 @@ class DeviceSynthesis:
     def _wave_launches(self) -> list[Launch]:
         kernel, order = self.device.load(fill_wave), self._at["order"]
         return [
-            kernel.prepare(
-                end - first, witness_gpu.THREADS, *self._tables, order, first, self.bits, self._words
-            )
+            kernel.prepare(end - first, witness.THREADS, *self._tables, order, first, self.bits, self._words)
             for first, end in pairwise(self.circuit.waves.starts)
         ]
 
@@ -152,12 +150,12 @@ class DeviceSynthesis:
         """Free values from the host to where they belong."""
         source, places = self._at[f"free {kind}"], self._at[f"places of {kind}"]
         self.device.upload(given, into=source, stream=self.stream)
-        self._run(kernel, places.shape[0], witness_gpu.THREADS, source, places, places.shape[0], into)
+        self._run(kernel, places.shape[0], witness.THREADS, source, places, places.shape[0], into)
 
     def _take(self, section: SectionName) -> None:
         scalars, threads, index = (
             self.scalars[section],
-            selection_gpu.THREADS,
+            selection.THREADS,
             self._at[f"index of {section}"],
         )
         count, out = index.shape[0], _as_words(scalars.full_scalars)
@@ -176,7 +174,7 @@ class DeviceSynthesis:
             device.copy(inputs, out.rows(circuit.rows, circuit.num_constraints), stream=self.stream)
         slots = max(template.first_own_slot + template.aux for template in circuit.templates)
         device.launch(
-            evaluate_rows, len(circuit.instances.table), template_rows_gpu.THREADS,
+            evaluate_rows, len(circuit.instances.table), template_rows.THREADS,
             *self._tables, side, self.bits, self._words, _as_words(out),
             shared_bytes=slots, stream=self.stream,
         )  # fmt: skip
@@ -195,7 +193,7 @@ class DeviceSynthesis:
                 self.rows(side, vector)
             found = held.enter_context(device.allocate(1, np.uint32))
             device.clear(found, stream=self.stream)
-            threads = template_rows_gpu.THREADS
+            threads = template_rows.THREADS
             self._run(find_unsatisfied, count, threads, *map(_as_words, vectors), count, found)
             left = int(device.download(found, stream=self.stream)[0])
         return (count - left, self.circuit.name_of_row(count - left)) if left else None

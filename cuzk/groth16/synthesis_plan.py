@@ -16,8 +16,8 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import free_places
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
-from cuzk.kernels.instances import for_gpu
-from cuzk.kernels.workspace_gpu import Layout
+from cuzk.kernels.circuit.instances import for_gpu
+from cuzk.kernels.gpu.workspace import Layout
 
 NUMBER_WORDS = 8
 MARKS_A_WORD = 32

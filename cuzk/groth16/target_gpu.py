@@ -38,8 +38,8 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.device.cuda_memory import DeviceArray
-from cuzk.kernels.ntt_gpu import NttPlan, quotient
-from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints
+from cuzk.kernels.gpu.ntt import NttPlan, quotient
+from cuzk.kernels.gpu.points import NATURAL_ORDER, GpuPoints
 from cuzk.units import format_size
 
 _TOLD_TIMES = 256

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 
 from cuzk.events import OnEvent, stage
-from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda_card import Card
-from cuzk.kernels.fixed_base_gpu import kernels_of_multiples
+from cuzk.kernels.gpu.fixed_base import kernels_of_multiples
+from cuzk.kernels.gpu.jit import CudaKernel
+from cuzk.kernels.gpu.proof_kernels import proof_kernels
 from cuzk.kernels.jit import cache_is_writable
-from cuzk.kernels.proof_kernels_gpu import proof_kernels
 from cuzk.proofs.warm_up import compile_in_processes, report_failed
 
 #: The kernels of each task, given log2 of the domain of rows.

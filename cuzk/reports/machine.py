@@ -92,7 +92,7 @@ def _gpu_compiler(card: Card) -> str:
     from cuzk.kernels.device.cuda_card import check_driver, version_text
 
     try:
-        from cuzk.kernels.cuda_compile import compiler_version, toolchain
+        from cuzk.kernels.gpu.compiler import compiler_version, toolchain
 
         version = compiler_version()
         check_driver(card, version)

@@ -18,10 +18,10 @@ from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.synthesis_plan import synthesis_layout
-from cuzk.kernels.card_speed import Speed, pace, throughput
 from cuzk.kernels.device.choose import Choice, choose, require_gpu_for_limit
 from cuzk.kernels.device.cuda_card import Card
-from cuzk.kernels.sum_plan import COSTS, LIST_NS, SCAN_NS, SORT_NS, STAGED_SORT_NS
+from cuzk.kernels.gpu.card_speed import Speed, pace, throughput
+from cuzk.kernels.gpu.sum_plan import COSTS, LIST_NS, SCAN_NS, SORT_NS, STAGED_SORT_NS
 from cuzk.proofs.kinds import Kind, circuit_of
 from cuzk.sector.claim import CircuitShape
 

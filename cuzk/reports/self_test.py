@@ -45,7 +45,7 @@ def self_test(device: str, threads: int | None, on_event: OnEvent) -> dict[str, 
             next="name a GPU: --device cuda:0",
         )
     from cuzk.kernels.device.cuda import CudaDevice
-    from cuzk.kernels.self_test_gpu import TRANSFORM_LOG2
+    from cuzk.kernels.gpu.self_test import TRANSFORM_LOG2
     from cuzk.proofs.warm_up_gpu import TASKS, warm_up_gpu
 
     warm_up(choice.host, _GROUPS, on_event)
@@ -62,9 +62,9 @@ def self_test(device: str, threads: int | None, on_event: OnEvent) -> dict[str, 
 
 def families(host: CpuDevice, card: CudaDevice) -> Iterator[tuple[str, bool]]:
     """Each family's name, and whether its kernels computed what they should. Raises what the card raises."""
-    from cuzk.kernels import self_test_gpu
+    from cuzk.kernels.gpu import self_test as of_kernels
 
-    yield from self_test_gpu.self_test(card)
+    yield from of_kernels.self_test(card)
     yield "variables, rows and scalars", _synthesis_is_right(host, card)
 
 

@@ -34,9 +34,9 @@ from cuzk.circuit.r1cs import SIDES, Template
 from cuzk.circuit.rows import evaluate_rows, evaluate_side, unsatisfied_row
 from cuzk.circuit.sha256 import compress, constant_bits_be, sha256
 from cuzk.circuit.witness import Assignment
+from cuzk.kernels.circuit.sha256 import INITIAL_STATE
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon import hash_textbook
-from cuzk.kernels.sha256 import INITIAL_STATE
 from tests.circuit.plain import DEVICE, ints, solve, variables
 
 EDGES = [0, 1, 2, FR.p - 1, FR.p - 2, (1 << 254) - 1, (1 << 254), 1 << 64]

@@ -14,8 +14,8 @@ from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_at, evaluate_rows, evaluate_side, tasks, unsatisfied_row
 from cuzk.circuit.tables import signed_powers
 from cuzk.circuit.witness import Assignment, assign
+from cuzk.kernels.circuit.instances import SIGN
 from cuzk.kernels.fr_vector import from_integers
-from cuzk.kernels.instances import SIGN
 from cuzk.kernels.modulus import FR
 from tests.circuit.plain import DEVICE, ints, matrix_rows, row_values, solve, variables
 from tests.toy_circuit import TOY_PUBLIC_INPUT, toy_circuit, toy_values

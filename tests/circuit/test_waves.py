@@ -21,7 +21,7 @@ from cuzk.circuit.numbers import (
     to_bits,
 )
 from cuzk.circuit.waves import waves_of
-from cuzk.kernels.witness import COPY, FREE, NOTHING, PACK
+from cuzk.kernels.circuit.witness import COPY, FREE, NOTHING, PACK
 from cuzk.proofs.kinds import circuit_of
 from cuzk.sector.porep_shape import porep_shape
 from cuzk.sector.shape import GIB, KIB

@@ -20,12 +20,12 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.errors import DeviceError, ResourceError
-from cuzk.kernels.cuda_compile import cuda, pointer
-from cuzk.kernels.cuda_jit import cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api
 from cuzk.kernels.device.cuda_memory import STAGE_BYTES
+from cuzk.kernels.gpu.compiler import cuda, pointer
+from cuzk.kernels.gpu.jit import cuda_jit
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = 256
@@ -282,8 +282,8 @@ FAULT = """
     import numpy as np
     from numba.core.types import uint64
     from cuzk.errors import DeviceError, DeviceFault
-    from cuzk.kernels.cuda_compile import cuda, pointer
-    from cuzk.kernels.cuda_jit import cuda_jit
+    from cuzk.kernels.gpu.compiler import cuda, pointer
+    from cuzk.kernels.gpu.jit import cuda_jit
     from cuzk.kernels.device.cpu import CpuDevice
     from cuzk.kernels.device.cuda import CudaDevice
 

@@ -16,8 +16,6 @@ from numba.core import types
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk.kernels.cuda_compile import cuda, pointer
-from cuzk.kernels.cuda_jit import CudaKernel, cuda_jit
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.field import (
     any_lane,
@@ -33,7 +31,9 @@ from cuzk.kernels.field import (
     zero,
 )
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU, FR_GPU
-from cuzk.kernels.inverse_gpu import inverse_gpu
+from cuzk.kernels.gpu.compiler import cuda, pointer
+from cuzk.kernels.gpu.inverse import inverse_gpu
+from cuzk.kernels.gpu.jit import CudaKernel, cuda_jit
 from tests.kernels.field_values import edge_values, to_ints, to_rows
 
 FORMS = [FR_GPU, FQ_GPU, FQ2_GPU]

@@ -23,9 +23,9 @@ from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.fixed_base import FixedBase
-from cuzk.kernels.fixed_base_gpu import GpuFixedBase
+from cuzk.kernels.gpu.fixed_base import GpuFixedBase
+from cuzk.kernels.gpu.points import NATURAL_ORDER, GpuPoints, decode_to_gpu, row_of
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.points_gpu import NATURAL_ORDER, GpuPoints, decode_to_gpu, row_of
 from cuzk.kernels.xyzz import curve_of
 from cuzk.parameters import generate_parameters
 from tests.gpu.known_points import GROUPS

@@ -17,11 +17,11 @@ from cuzk.kernels.curve import G1
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.field_type import FQ_GPU
+from cuzk.kernels.gpu.msm import GpuMsm, workspace_bytes
+from cuzk.kernels.gpu.selected_sum import GpuSelectedSum
+from cuzk.kernels.gpu.sum_plan import msm_plan
+from cuzk.kernels.gpu.sum_schedule import points_bytes, selected_layout, selected_plan
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
-from cuzk.kernels.sum_plan import msm_plan
-from cuzk.kernels.sum_schedule import points_bytes, selected_layout, selected_plan
 from cuzk.units import format_size
 
 pytestmark = pytest.mark.slow

@@ -15,11 +15,11 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.gpu.msm import GpuMsm, workspace_bytes
+from cuzk.kernels.gpu.selected_sum import GpuSelectedSum
+from cuzk.kernels.gpu.sum_plan import msm_plan
+from cuzk.kernels.gpu.sum_schedule import GpuPlan, selected_layout, selected_plan
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.msm_gpu import GpuMsm, workspace_bytes
-from cuzk.kernels.selected_sum_gpu import GpuSelectedSum
-from cuzk.kernels.sum_plan import msm_plan
-from cuzk.kernels.sum_schedule import GpuPlan, selected_layout, selected_plan
 from cuzk.kernels.xyzz import curve_of
 from tests.gpu.known_points import GROUPS, known_points, uploaded
 from tests.kernels.multiples import scalar_rows

@@ -16,11 +16,11 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.fr_vector import from_integers
+from cuzk.kernels.gpu.ntt import NttPlan, quotient
 from cuzk.kernels.modulus import FR, FR_GENERATOR
 from cuzk.kernels.ntt import Transform, intt, to_coset, transform
 from cuzk.kernels.ntt import quotient as quotient_on_cpu
 from cuzk.kernels.ntt_cpu import Words
-from cuzk.kernels.ntt_gpu import NttPlan, quotient
 
 R = FR.p
 SIZES = [0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 15, 18, 19]

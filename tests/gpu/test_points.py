@@ -12,14 +12,15 @@ import pytest
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk.kernels import points_gpu, sum_schedule
 from cuzk.kernels.curve import G1, G2
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
+from cuzk.kernels.gpu import points as points_module
+from cuzk.kernels.gpu import sum_schedule
+from cuzk.kernels.gpu.ntt_schedule import Schedule
+from cuzk.kernels.gpu.points import GpuPoints, decode_to_gpu, gathered
 from cuzk.kernels.modulus import FQ
-from cuzk.kernels.ntt_schedule import Schedule
 from cuzk.kernels.points import BadPoint
-from cuzk.kernels.points_gpu import GpuPoints, decode_to_gpu, gathered
 
 GROUPS = [pytest.param(G1, FQ_GPU, id="G1"), pytest.param(G2, FQ2_GPU, id="G2")]
 TOP = slice(0, 48)  # the first coordinate's bytes
@@ -61,7 +62,7 @@ def coordinates(device: CudaDevice, points: GpuPoints) -> list[list[list[int]]]:
 def test_points_become_coordinates_in_montgomery_form(
     device: CudaDevice, monkeypatch: pytest.MonkeyPatch, curve: Any, form: Any, count: int
 ) -> None:
-    for module in (points_gpu, sum_schedule):
+    for module in (points_module, sum_schedule):
         monkeypatch.setattr(module, "DECODED_AT_ONCE", 256)
     points = multiples(curve, count)
     decoded = decode_to_gpu(device, form, encoded(points))
@@ -131,7 +132,7 @@ def test_the_first_bad_point_is_named_and_nothing_is_left_on_the_card(
     reason: str,
     index: int,
 ) -> None:
-    for module in (points_gpu, sum_schedule):
+    for module in (points_module, sum_schedule):
         monkeypatch.setattr(module, "DECODED_AT_ONCE", 256)
     before = device.memory.used_bytes
     rows = encoded(multiples(curve, 300))

@@ -14,9 +14,9 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.gpu.selected_sum import SELECT_TILE, GpuSelectedSum
+from cuzk.kernels.gpu.sum_schedule import selected_layout, selected_plan
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.selected_sum_gpu import SELECT_TILE, GpuSelectedSum
-from cuzk.kernels.sum_schedule import selected_layout, selected_plan
 from cuzk.kernels.xyzz import curve_of
 from tests.gpu.known_points import GROUPS, known_points, uploaded
 

@@ -13,9 +13,9 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk import cli
-from cuzk.kernels import self_test_gpu
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.gpu import self_test as of_kernels
 from cuzk.reports.self_test import families
 
 FAMILIES = 8
@@ -43,7 +43,7 @@ def test_a_family_that_is_wrong_is_named_and_the_command_ends_with_1(
     def wrong(*arguments: Any) -> None:
         return None
 
-    monkeypatch.setattr(self_test_gpu, "_selected", wrong)
+    monkeypatch.setattr(of_kernels, "_selected", wrong)
     answer = CliRunner().invoke(cli.main, ["doctor", "--self-test", "--device", "cuda:0", "--json"])
     assert answer.exit_code == 1
     verdicts = json.loads(answer.stdout)["self-test"]

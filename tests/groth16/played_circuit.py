@@ -12,11 +12,11 @@ from typing import Any
 import numba
 import numpy as np
 
+from cuzk.kernels.circuit.instances import Instances, Templates, Variables
+from cuzk.kernels.circuit.template_rows import evaluate_instances, first_unsatisfied
+from cuzk.kernels.circuit.witness import fill_instances
 from cuzk.kernels.field import FR
-from cuzk.kernels.instances import Instances, Templates, Variables
-from cuzk.kernels.instances_gpu import TABLES
-from cuzk.kernels.template_rows import evaluate_instances, first_unsatisfied
-from cuzk.kernels.witness import fill_instances
+from cuzk.kernels.gpu.instances import TABLES
 
 _MOST = 1 << 24  # items that an array may have: a view of memory touches nothing
 _ROW = 4

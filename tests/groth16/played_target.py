@@ -23,15 +23,15 @@ from cuzk.groth16.parameters import SectionName, open_parameters
 from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import begin_sums
 from cuzk.groth16.target_gpu import GpuTarget
-from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fr_vector import to_integers
+from cuzk.kernels.gpu.jit import CudaKernel
+from cuzk.kernels.gpu.points import decode_kernel, gather_kernel
+from cuzk.kernels.gpu.selection import take_reversed
 from cuzk.kernels.modulus import FQ
 from cuzk.kernels.ntt import quotient
-from cuzk.kernels.points_gpu import decode_kernel, gather_kernel
-from cuzk.kernels.selection_gpu import take_reversed
 from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.kernels.fake_cuda import FakeDriver, card
 from tests.toy_circuit import toy_values

@@ -9,8 +9,8 @@ from cuzk.groth16.card_plan import PHASES, CardFacts, CardPlan, Part
 from cuzk.groth16.parameters import SECTIONS, PointCounts
 from cuzk.groth16.qap import FullCounts
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
-from cuzk.kernels.sum_plan import msm_cost
-from cuzk.kernels.sum_schedule import decoder_bytes, msm_layout
+from cuzk.kernels.gpu.sum_plan import msm_cost
+from cuzk.kernels.gpu.sum_schedule import decoder_bytes, msm_layout
 from cuzk.proofs.places import ROOM_BYTES
 
 GIB = 1 << 30

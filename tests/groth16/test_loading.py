@@ -23,10 +23,11 @@ from cuzk.groth16.parameters import SECTIONS, SectionName, open_parameters
 from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import begin_proof
 from cuzk.groth16.target_gpu import GpuTarget, resident
-from cuzk.kernels import points_gpu, sum_schedule
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import describe
+from cuzk.kernels.gpu import points as points_module
+from cuzk.kernels.gpu import sum_schedule
 from tests.groth16.played_target import proven_idly, streamed, target_on
 from tests.groth16.test_watched_file import fail_at
 from tests.kernels.fake_cuda import FakeDriver
@@ -87,7 +88,7 @@ def test_less_memory_than_it_may_take_is_told(driver: FakeDriver, toy: Circuit, 
 
 
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (points_gpu, sum_schedule):
+    for module in (points_module, sum_schedule):
         monkeypatch.setattr(module, "DECODED_AT_ONCE", 16)
 
 

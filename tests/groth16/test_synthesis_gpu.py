@@ -24,8 +24,8 @@ from cuzk.circuit.witness import Assignment, FreeValues, free_places
 from cuzk.errors import ResourceError
 from cuzk.groth16.synthesis import CpuSynthesis
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis, HostSynthesis
-from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.gpu.jit import CudaKernel
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import built_circuit, circuit_of, free_values
 from cuzk.sector.c1 import read_c1

@@ -27,14 +27,14 @@ from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.target_gpu import GpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
-from cuzk.kernels import ntt_schedule
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.field_type import FQ_GPU
 from cuzk.kernels.fr_vector import from_integers, to_integers
+from cuzk.kernels.gpu import ntt_schedule
+from cuzk.kernels.gpu.pair_add import pair_add_kernel
+from cuzk.kernels.gpu.proof_kernels import proof_kernels
+from cuzk.kernels.gpu.sum_schedule import DEFAULT_SHAPES
 from cuzk.kernels.modulus import FR
-from cuzk.kernels.pair_add_gpu import pair_add_kernel
-from cuzk.kernels.proof_kernels_gpu import proof_kernels
-from cuzk.kernels.sum_schedule import DEFAULT_SHAPES
 from cuzk.proofs.jobs import Prepared, ProofSetup
 from tests.circuit.plain import row_values
 from tests.engine.fakes import turn_alone

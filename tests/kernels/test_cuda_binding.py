@@ -86,7 +86,7 @@ for name in ("api", "warm_up", "cli", "doctor", "kernels.device.cuda"):
     importlib.import_module(f"cuzk.{name}")
 from cuzk.errors import DeviceError
 try:
-    import cuzk.kernels.cuda_jit
+    import cuzk.kernels.gpu.jit
 except DeviceError as error:
     assert error.next == "pip install 'cuzk[cuda]'", error
 from cuzk.kernels.device.choose import choose_device

@@ -12,10 +12,10 @@ if find_spec("numba_cuda") is None:
 
 from cuzk.errors import DeviceError
 from cuzk.events import ignore
-from cuzk.kernels import self_test_gpu
-from cuzk.kernels.cuda_jit import CudaKernel
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.gpu import self_test as of_kernels
+from cuzk.kernels.gpu.jit import CudaKernel
 from cuzk.reports.self_test import families, self_test
 from tests.kernels.fake_cuda import FakeDriver, card
 
@@ -26,7 +26,7 @@ def test_a_card_that_computes_nothing_is_found_out_by_every_family_and_given_bac
     driver = FakeDriver(card(memory_bytes=8 << 30))
     driver.effects = defaultdict(lambda: lambda *_: None)
     monkeypatch.setattr(CudaKernel, "cubin", lambda self, capability: b"code")
-    monkeypatch.setattr(self_test_gpu, "TRANSFORM_LOG2", 12)
+    monkeypatch.setattr(of_kernels, "TRANSFORM_LOG2", 12)
     with CudaDevice("cuda:0", api=driver) as device:
         verdicts = dict(families(CpuDevice(threads=2), device))
         assert device.memory.used_bytes == 0

@@ -94,7 +94,7 @@ def usable_card(name: str) -> Card:
     if name == "auto" and not all_cards(api):
         raise DeviceError("the driver shows no GPU to this process")
     card = find_card(api, "cuda:0" if name == "auto" else name)
-    from cuzk.kernels.cuda_compile import compiler_version  # fails, typed, without numba-cuda
+    from cuzk.kernels.gpu.compiler import compiler_version  # fails, typed, without numba-cuda
 
     check_driver(card, compiler_version())
     return card

@@ -34,7 +34,7 @@ class CudaDevice:
 
     def __init__(self, name: str = "cuda:0", *, memory_limit: int | None = None, api: Any = None) -> None:
         if api is None:
-            from cuzk.kernels.cuda_compile import compiler_version
+            from cuzk.kernels.gpu.compiler import compiler_version
 
             api = load_api()
             self.card: Card = find_card(api, name)

@@ -27,7 +27,7 @@ _SHARED_UNASKED_BYTES = 48 << 10
 
 
 class Compilable(Protocol):
-    """A kernel before it is on a card: `cuda_jit.CudaKernel`."""
+    """A kernel before it is on a card: `gpu.jit.CudaKernel`."""
 
     name: str
     argument_types: tuple[types.Type, ...]
