@@ -12,6 +12,7 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 from py_ecc.optimized_bls12_381 import FQ, FQ2, FQ12, add, curve_order, multiply, neg, pairing
 
 from cuzk.errors import InputError, ParameterError
+from cuzk.groth16 import verify
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import VerifyingKey, read_verifying_key
@@ -150,6 +151,35 @@ def test_ten_partitions_of_a_large_sector_take_well_under_a_second() -> None:
     assert time.perf_counter() - begin < 1
     inputs[9][326] += 1
     assert not verifier.verify_partitions([limbs(values) for values in inputs], proofs)
+
+
+@pytest.mark.parametrize("points", [1, 7, 39])
+def test_slices_of_public_inputs_by_several_threads_make_the_same_sum(
+    points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 40 points of ic, the last alone in a slice among others; each input counts, at every border too."""
+    monkeypatch.setattr(verify, "_SLICE", points)
+    dlogs = [R - 1, *range(1, 40)]
+    verifier = Verifier(key_of(dlogs))
+    inputs = [[0, 1, R - 1, *(R - 1 - (k << 60) * j for j in range(36))] for k in (1, 2)]
+    proofs = [forged(values, dlogs, a=17 + k, b=R - 5 - k) for k, values in enumerate(inputs)]
+    assert verifier.verify_partition(limbs(inputs[0]), proofs[0])
+    assert verifier.verify_partitions([limbs(values) for values in inputs], proofs)
+    for index in (0, 5, 6, 7, 37, 38):
+        other = list(inputs[0])
+        other[index] = (other[index] + 1) % R
+        assert not verifier.verify_partition(limbs(other), proofs[0])
+
+
+@pytest.mark.parametrize("value", [R, R + 1, (1 << 256) - 1])
+def test_an_input_that_is_not_below_r_is_refused(
+    value: int, verifier: Verifier, upstream_proofs: list[Any]
+) -> None:
+    """It would be another encoding of the same statement."""
+    inputs = upstream_proofs[0].public_inputs.copy()
+    inputs[7] = limbs([value])
+    with pytest.raises(ValueError, match="invalid"):
+        verifier.verify_partition(inputs, upstream_proofs[0].proof)
 
 
 def test_py_ecc_finds_the_same_equation_for_an_upstream_proof(
