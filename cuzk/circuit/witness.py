@@ -82,6 +82,14 @@ def place_free(circuit: Circuit, free: FreeValues, assignment: Assignment) -> No
     assignment.bits[bits] = free.bits
 
 
+def free_counts(circuit: Circuit) -> tuple[int, int]:
+    """How many numbers and bits are free, without a look at where."""
+    counts = zip(circuit.templates, circuit.instance_counts.tolist(), strict=True)
+    free = [(len(one.full), one.aux, count) for one, count in counts if one.witness.kind == FREE]
+    numbers = sum(full * count for full, _, count in free)
+    return numbers, sum(aux * count for _, aux, count in free) - numbers
+
+
 def free_places(circuit: Circuit) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Where free numbers are in `Assignment.values` and free bits in its `bits`: ascending, as given."""
     table, numbers, bits = circuit.instances.table, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]

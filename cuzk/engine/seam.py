@@ -94,4 +94,7 @@ class Work(Protocol):
         """Whether the proof of one partition verifies."""
 
     def assemble(self, proofs: Sequence[bytes]) -> bytes:
-        """The whole proof, from those of all partitions in order. Raises ProofError unless it verifies."""
+        """The whole proof, from those of all partitions in order, of each of which `holds` was true.
+
+        Raises ProofError unless they hold together as well.
+        """

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cuzk.circuit.builder import Circuit
-from cuzk.circuit.witness import FreeValues, free_places
+from cuzk.circuit.witness import FreeValues, free_counts
 from cuzk.engine.seam import Needs
 from cuzk.engine.turn import Turn
 from cuzk.errors import InputError, ProofError, ResourceError
@@ -59,8 +59,8 @@ class ProofSetup:
     @property
     def partition_bytes(self) -> int:
         """Of the free values of a partition."""
-        numbers, bits = free_places(self.circuit)
-        return _NUMBER_BYTES * len(numbers) + len(bits)
+        numbers, bits = free_counts(self.circuit)
+        return _NUMBER_BYTES * numbers + bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,8 +144,7 @@ class ProofWork:
             return False
 
     def assemble(self, proofs: Sequence[bytes]) -> bytes:
-        inputs = [self._given.public_inputs(partition) for partition in self.partitions]
-        if not self.setup.verifier.verify_partitions(inputs, [Proof.from_bytes(proof) for proof in proofs]):
+        if len(proofs) > 1 and not self._hold_together(proofs):
             raise ProofError(
                 "the proofs of the partitions hold one by one, but not together; none was handed out",
                 where=self._given.origin,
@@ -154,6 +153,10 @@ class ProofWork:
         whole = b"".join(proofs)
         assert len(whole) == PROOF_BYTES * len(self.partitions), len(whole)
         return whole
+
+    def _hold_together(self, proofs: Sequence[bytes]) -> bool:
+        inputs = [self._given.public_inputs(partition) for partition in self.partitions]
+        return self.setup.verifier.verify_partitions(inputs, [Proof.from_bytes(proof) for proof in proofs])
 
 
 def _feed(digest: Any, value: Any) -> int:

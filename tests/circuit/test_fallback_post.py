@@ -19,7 +19,7 @@ from cuzk.circuit.digest import r1cs_digest
 from cuzk.circuit.fallback_post import build, free_values
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.waves import waves_of
-from cuzk.circuit.witness import assign
+from cuzk.circuit.witness import assign, free_counts, free_places
 from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import WINDOW, WINNING, post_shape
 from cuzk.sector.shape import GIB, KIB, MIB
@@ -72,6 +72,15 @@ def circuit_of(kind: str, sector_bytes: int) -> Circuit:
 
 def density(circuit: Circuit) -> tuple[int, int]:
     return int(circuit.a_aux_density.sum()), int(circuit.b_aux_density.sum())
+
+
+@pytest.mark.parametrize(("kind", "sectors", "challenges"), [(WINDOW, 2, 10), (WINNING, 66, 1)])
+def test_free_values_are_counted_without_a_look_at_each(kind: str, sectors: int, challenges: int) -> None:
+    """A 2 KiB sector has 64 nodes in two levels of eight."""
+    circuit = circuit_of(kind, 2 * KIB)
+    numbers, bits = free_counts(circuit)
+    assert (numbers, bits) == (sectors * (3 + challenges * (1 + 7 + 7)), sectors * challenges * 6)
+    assert (numbers, bits) == tuple(map(len, free_places(circuit)))
 
 
 @pytest.mark.parametrize(
