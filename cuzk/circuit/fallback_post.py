@@ -14,7 +14,7 @@ from cuzk.circuit.merkle_path import index_bits, merkle_path
 from cuzk.circuit.numbers import equate, free_number, free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.witness import FreeValues
-from cuzk.sector.post import PostInput
+from cuzk.sector.post import PostInput, place_in_circuit
 from cuzk.sector.post_shape import PostShape
 from cuzk.sector.shape import NODE_BYTES
 
@@ -38,12 +38,16 @@ def sector(builder: CircuitBuilder, shape: PostShape) -> None:
 def free_values(given: PostInput, partition: int) -> FreeValues:
     """What the circuit's free variables hold, in the order of their allocation; nothing is checked here."""
     assert partition == 0, partition
-    sectors, challenges = given.in_circuit()
-    paths, count = given.paths[sectors, challenges], len(sectors)
-    commitments = np.stack([given.comm_r_last, given.comm_c, given.comm_r], axis=1)[sectors[:, 0]]
-    opened = np.concatenate([paths.leaves[:, :, None], paths.siblings], axis=2)
-    numbers = np.concatenate([commitments, opened.reshape(count, -1, NODE_BYTES)], axis=1)
-    return FreeValues(
-        numbers=numbers.reshape(-1, NODE_BYTES),
-        bits=index_bits(paths.indices, given.shape.path_arities).ravel(),
-    )
+    shape, paths, challenges = given.shape, given.paths, given.shape.challenge_count
+    siblings = paths.siblings.shape[-2]
+    numbers = np.empty((shape.sector_count, 3 + challenges * (1 + siblings), NODE_BYTES), np.uint8)
+    for number, commitment in enumerate((given.comm_r_last, given.comm_c, given.comm_r)):
+        place_in_circuit(commitment, numbers[:, number])
+    opened = numbers[:, 3:].reshape(shape.sector_count, challenges, 1 + siblings, NODE_BYTES)
+    assert np.may_share_memory(opened, numbers), opened.strides
+    place_in_circuit(paths.leaves.reshape(-1, challenges, NODE_BYTES), opened[:, :, 0])
+    place_in_circuit(paths.siblings.reshape(-1, challenges, siblings, NODE_BYTES), opened[:, :, 1:])
+    index = index_bits(paths.indices, shape.path_arities)
+    bits = np.empty((shape.sector_count, challenges, index.shape[-1]), np.uint8)
+    place_in_circuit(index.reshape(-1, *bits.shape[1:]), bits)
+    return FreeValues(numbers=numbers.reshape(-1, NODE_BYTES), bits=bits.ravel())

@@ -27,6 +27,7 @@ Records = NDArray[np.void]
 COPY_AGAIN = "make the vanilla proof again, or copy it again"
 """What to do about a damaged piece."""
 
+_WORD_BYTES = 4
 _VARIANTS = ("Single", "Sub", "Top")  # of a MerkleProof, by tag
 
 
@@ -61,12 +62,14 @@ class Form:
     constants: tuple[Constant, ...] = ()
 
     @cached_property
-    def fixed(self) -> NDArray[np.bool_]:
-        """(nbytes,) which bytes belong to constants."""
-        fixed = np.zeros(self.dtype.itemsize, np.bool_)
+    def fixed_words(self) -> NDArray[np.int64]:
+        """(n,) the words of four bytes that belong to constants: each part of a piece is some words."""
+        assert not self.dtype.itemsize % _WORD_BYTES, self.dtype
+        fixed = np.zeros(self.dtype.itemsize // _WORD_BYTES, np.bool_)
         for constant in self.constants:
-            fixed[constant.offset : constant.offset + constant.nbytes] = True
-        return fixed
+            end = constant.offset + constant.nbytes
+            fixed[constant.offset // _WORD_BYTES : end // _WORD_BYTES] = True
+        return np.flatnonzero(fixed)
 
     @cached_property
     def blank_bytes(self) -> NDArray[np.uint8]:
@@ -132,11 +135,15 @@ def read(form: Form, pieces: Sequence[bytes], name: Callable[[int], str]) -> Rec
             _fail_at_constant(form, piece, name(number))
             what = f"the piece has {len(piece)} bytes where {size} are expected"
             raise InputError(what, where=name(number), next=COPY_AGAIN)
-    flat = np.frombuffer(b"".join(pieces), np.uint8).reshape(len(pieces), size)
-    wrong = (flat[:, form.fixed] != form.blank_bytes[form.fixed]).any(axis=1)
+    flat = np.empty((len(pieces), size), np.uint8)
+    for row, piece in zip(flat, pieces, strict=True):
+        row[:] = np.frombuffer(piece, np.uint8)
+    expected = form.blank_bytes.view("<u4")[form.fixed_words]
+    wrong = (flat.view("<u4")[:, form.fixed_words] != expected).any(axis=1)
     if wrong.any():
         number = int(np.argmax(wrong))
         _fail_at_constant(form, pieces[number], name(number))
+    flat.flags.writeable = False
     return flat.view(form.dtype).reshape(len(pieces))
 
 
@@ -163,14 +170,18 @@ def encoded(records: Records) -> list[bytes]:
 
 def paths_of(records: Records, form: TreeForm) -> Paths:
     """Records of `merkle_proof` as paths of the same axes. Indices are as they come, up to 2^63 - 1."""
-    axes = records.shape
-    parts = [records[name]["items"] for name, _ in form.parts]
-    siblings = [part["hashes"]["items"].reshape(*axes, -1, NODE_BYTES) for part in parts]
-    indices = np.concatenate([part["index"] for part in parts], axis=-1)
+    axes, counts = records.shape, [len(arities) * (arities[0] - 1) for _, arities in form.parts]
+    siblings, sibling = np.empty((*axes, sum(counts), NODE_BYTES), np.uint8), 0
+    for (name, arities), count in zip(form.parts, counts, strict=True):
+        into = siblings[..., sibling : sibling + count, :].reshape(*axes, len(arities), -1, NODE_BYTES)
+        assert np.may_share_memory(into, siblings), into.strides
+        into[:] = records[name]["items"]["hashes"]["items"]
+        sibling += count
+    indices = np.concatenate([records[name]["items"]["index"] for name, _ in form.parts], axis=-1)
     return Paths(
         roots=read_only(records["root"]),
         leaves=read_only(records["leaf"]),
-        siblings=read_only(np.concatenate(siblings, axis=-2)),
+        siblings=read_only(siblings),
         indices=read_only(np.minimum(indices, np.iinfo(np.int64).max).astype(np.int64)),
     )
 

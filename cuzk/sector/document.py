@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from functools import partial
 from itertools import islice
@@ -20,8 +21,10 @@ def read_document(path: Path) -> bytes:
     """The file as it is, at most a little more than the limit. Raises InputError."""
     try:
         with path.open("rb") as file:
-            pieces = iter(partial(file.read, _READ_BYTES), b"")
-            return b"".join(islice(pieces, LARGEST_DOCUMENT_BYTES // _READ_BYTES + 1))
+            known = min(os.fstat(file.fileno()).st_size, LARGEST_DOCUMENT_BYTES)
+            first = file.read(known + 1)  # all there is, unless it is a pipe, or grows
+            rest = iter(partial(file.read, _READ_BYTES), b"")
+            return b"".join([first, *islice(rest, (LARGEST_DOCUMENT_BYTES - known) // _READ_BYTES + 1)])
     except OSError as error:
         what = f"the file cannot be read: {error.strerror or error}"
         raise InputError(what, where=str(path), next="check the path and its permissions") from error

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.sector.inputs import Bytes, Counts
-from cuzk.sector.replica_id import trim254
 from cuzk.sector.shape import NODE_BYTES
 
 Limbs = NDArray[np.uint64]
 HashChildren = Callable[[Limbs], Limbs]
 """(n, arity, 4) children to (n, 4) nodes."""
+
+TRIMMED = np.array([(1 << 64) - 1] * 3 + [(1 << 62) - 1], dtype=np.uint64)
+"""The limbs of a digest that `replica_id.trim254` leaves."""
 
 
 def as_limbs(hashes: Bytes) -> Limbs:
@@ -33,9 +35,12 @@ def as_hashes(limbs: Limbs) -> Bytes:
 
 
 def sha256_children(children: Limbs) -> Limbs:
-    """Nodes of tree D: trimmed SHA-256 of both children."""
-    nodes = b"".join(trim254(sha256(pair.tobytes()).digest()) for pair in children)
-    return np.frombuffer(nodes, dtype="<u8").reshape(-1, NODE_BYTES // 8)
+    """Nodes of tree D: trimmed SHA-256 of both children. 1 us a node."""
+    data = children.tobytes()
+    pairs = [data[start : start + 2 * NODE_BYTES] for start in range(0, len(data), 2 * NODE_BYTES)]
+    digests = b"".join([sha256(pair).digest() for pair in pairs])
+    nodes: Limbs = np.frombuffer(digests, dtype="<u8").reshape(-1, NODE_BYTES // 8) & TRIMMED
+    return nodes
 
 
 def path_indices(nodes: Counts, arities: Sequence[int]) -> Counts:

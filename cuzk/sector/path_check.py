@@ -102,7 +102,9 @@ def require_below_r(hashes: Bytes, place: Callable[..., str], next: str) -> None
 
 def not_below_r(hashes: Bytes) -> Wrong:
     """(...) for (..., 32)."""
-    limbs = as_limbs(hashes)
+    limbs, top = as_limbs(hashes), FR.limbs(FR.p, 4, 64)[-1]
+    if (limbs[..., -1] < top).all():  # as good as always: one number in 2^63 has that of r
+        return np.zeros(limbs.shape[:-1], dtype=np.bool_)
     at_least: Wrong = np.ones(limbs.shape[:-1], dtype=np.bool_)
     for i, limb in enumerate(FR.limbs(FR.p, 4, 64)):  # from the lowest up: a higher limb overrules
         at_least = (limbs[..., i] > limb) | ((limbs[..., i] == limb) & at_least)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cuzk.errors import UsageError
 from cuzk.kernels.modulus import FR
 from cuzk.sector import bincode
+from cuzk.sector.bincode import read_only
 from cuzk.sector.inputs import Bytes, Counts, Paths
 from cuzk.sector.made_up import MINER, Maker
 from cuzk.sector.merkle import as_hashes, as_limbs
@@ -67,26 +68,17 @@ class PostInput:
         return 1
 
     def challenges(self) -> Counts:
-        """(n, K): the leaves that must be opened."""
-        return challenges(
-            self.shape, self.api_version, self.randomness, self.partition_index, self.sector_ids
-        )
-
-    def in_circuit(self) -> tuple[Counts, Counts]:
-        """Which of the sectors and of their challenges each of the circuit's is: (S, 1) and (S or 1, C)."""
-        shape = self.shape
-        sectors = np.minimum(np.arange(shape.sector_count), len(self.sector_ids) - 1)[:, None]
-        numbers = np.arange(shape.challenges).reshape(-1, shape.challenge_count)
-        return sectors, numbers
+        """(n, K): the leaves that must be opened, read-only."""
+        ids = self.sector_ids.tobytes()
+        return _challenges(self.shape, self.api_version, self.randomness, self.partition_index, ids)
 
     def public_inputs(self, partition: int) -> NDArray[np.uint64]:
         """(S (1 + C), 4) canonical: of each of the circuit's sectors comm_r, then its leaves."""
         assert partition == 0, partition
-        sectors, numbers = self.in_circuit()
-        leaves = self.challenges()[sectors, numbers]
-        inputs = np.zeros((len(leaves), 1 + leaves.shape[1], NODE_BYTES // 8), dtype=np.uint64)
-        inputs[:, 0] = as_limbs(self.comm_r)[sectors[:, 0]]
-        inputs[:, 1:, 0] = leaves
+        sectors, challenges = self.shape.sector_count, self.shape.challenge_count
+        inputs = np.zeros((sectors, 1 + challenges, NODE_BYTES // 8), dtype=np.uint64)
+        place_in_circuit(as_limbs(self.comm_r), inputs[:, 0])
+        place_in_circuit(self.challenges().reshape(-1, challenges), inputs[:, 1:, 0])
         return inputs.reshape(-1, NODE_BYTES // 8)
 
     def check_statement(self) -> None:
@@ -162,6 +154,15 @@ class PostInput:
         return {"proof": proof, "sectors": sectors}
 
 
+def place_in_circuit(values: NDArray[Any], into: NDArray[Any]) -> None:
+    """Of each of the circuit's S sectors what it has, (S, ...), from what is given of n, (n, ...).
+
+    The last one's is repeated. The challenges of a winning proof are sectors of one challenge each.
+    """
+    into[: len(values)] = values
+    into[len(values) :] = values[-1:]
+
+
 def challenges(
     shape: PostShape,
     api_version: ApiVersion,
@@ -176,18 +177,23 @@ def challenges(
     starts = np.zeros(len(sector_ids), dtype=np.int64)
     if api_version is ApiVersion.V1_0 and not shape.is_winning:
         starts += shape.challenges * (partition_index * shape.sector_count + np.arange(len(starts)))
-    numbers = starts[:, None] + np.arange(shape.challenges)
-    leaves = [
-        [leaf_challenge(randomness, sector_id, number, shape.nodes) for number in row]
-        for sector_id, row in zip(sector_ids.tolist(), numbers.tolist(), strict=True)
-    ]
-    return np.array(leaves, dtype=np.int64)
+    drawn_from = np.empty((len(sector_ids), shape.challenges, 2), dtype="<u8")
+    drawn_from[..., 0] = sector_ids[:, None]
+    drawn_from[..., 1] = starts[:, None] + np.arange(shape.challenges)
+    messages = drawn_from.view("V16").ravel().tolist()
+    digests = b"".join([sha256(randomness + message).digest() for message in messages])
+    first_words = np.frombuffer(digests, "<u8")[:: NODE_BYTES // 8]
+    leaves: Counts = (first_words % np.uint64(shape.nodes)).astype(np.int64)  # leaf 0 is no exception
+    return leaves.reshape(len(sector_ids), shape.challenges)
 
 
-def leaf_challenge(randomness: bytes, sector_id: int, number: int, nodes: int) -> int:
-    """The leaf that one challenge opens; leaf 0 is no exception."""
-    digest = sha256(randomness + sector_id.to_bytes(8, "little") + number.to_bytes(8, "little")).digest()
-    return int.from_bytes(digest[:8], "little") % nodes
+@lru_cache(maxsize=4)
+def _challenges(
+    shape: PostShape, api_version: ApiVersion, randomness: bytes, partition_index: int, sector_ids: bytes
+) -> Counts:
+    """The same, kept: a check, public inputs and whoever asks for these again take 20 ms each in a window."""
+    ids = np.frombuffer(sector_ids, np.uint64)
+    return read_only(challenges(shape, api_version, randomness, partition_index, ids))
 
 
 @lru_cache(maxsize=4)
@@ -222,10 +228,10 @@ def read_post(pieces: Pieces) -> PostInput:
         api_version=pieces.api_version,
         randomness=pieces.randomness,
         partition_index=pieces.partition_index,
-        sector_ids=bincode.read_only(records["sector_id"]),
-        comm_r=bincode.read_only(records["comm_r"]),
-        comm_c=bincode.read_only(inner["comm_c"]),
-        comm_r_last=bincode.read_only(inner["comm_r_last"]),
+        sector_ids=read_only(records["sector_id"]),
+        comm_r=read_only(records["comm_r"]),
+        comm_c=read_only(inner["comm_c"]),
+        comm_r_last=read_only(inner["comm_r_last"]),
         paths=bincode.paths_of(inner["inclusion_proofs"]["items"], c_and_r_form(shape)),
     )
 
