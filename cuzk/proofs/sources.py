@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Source = str | os.PathLike[str] | bytes
 InputSource = Source | Pieces | ProofInput
 MEMORY_ORIGIN = "the given bytes"
+_HEAD_BYTES = 1024
 
 
 def read_input(source: InputSource, beside: SideInputs | None = None) -> ProofInput:
@@ -42,7 +43,7 @@ def read_input(source: InputSource, beside: SideInputs | None = None) -> ProofIn
 
 
 def _parsed(data: bytes, origin: str, beside: SideInputs | None) -> ProofInput:
-    """Of a list, an envelope (only it has a key `kind`), or a Commit 1 output."""
+    """Of a list, an envelope, or a Commit 1 output."""
     data = unzipped(data, origin)
     if data.lstrip().startswith(b"["):
         if beside is None or not beside.kind:
@@ -53,9 +54,14 @@ def _parsed(data: bytes, origin: str, beside: SideInputs | None) -> ProofInput:
             )
         beside = replace(beside, kind=kind_named(beside.kind).name)
         return read_pieces(Pieces.of(parse_list(data, origin=origin), beside, origin=origin))
-    if b'"kind"' in data:
+    if _is_envelope(data):
         return _as_said(read_pieces(parse_envelope(data, origin=origin)), beside)
     return _as_said(parse_c1(data, origin=origin), beside)
+
+
+def _is_envelope(data: bytes) -> bool:
+    """Only it has a key `kind`: 50 MB of a Commit 1 output in its usual form need no search for that."""
+    return b'"Phase1Out"' not in data[:_HEAD_BYTES] and b'"kind"' in data
 
 
 def _as_said(given: ProofInput, beside: SideInputs | None) -> ProofInput:

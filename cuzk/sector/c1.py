@@ -16,14 +16,12 @@ from cuzk.sector.c1_document import (
     ColumnProof,
     ColumnProofs,
     InclusionPath,
-    Inner,
     Labeling,
     MerkleProof,
     SingleProof,
     SubProof,
     TopProof,
     VanillaProof,
-    Wrapper,
     decode_document,
     fail,
 )
@@ -47,11 +45,11 @@ def parse_c1(data: bytes, *, origin: str, registered: RegisteredProof | None = N
     `registered` replaces the document's own `registered_proof`: for sizes that the registry does not hold.
     """
     with without_garbage_collection():
-        wrapper, inner = decode_document(data, origin)
-        return _c1(wrapper, inner, origin, registered)
+        return _parsed(data, origin, registered)  # whose million objects end inside
 
 
-def _c1(wrapper: Wrapper, inner: Inner, origin: str, registered: RegisteredProof | None) -> C1:
+def _parsed(data: bytes, origin: str, registered: RegisteredProof | None) -> C1:
+    wrapper, inner = decode_document(data, origin)
     if registered is None:
         registered = registered_proof(inner.registered_proof, where=f"{origin}, registered_proof")
     found, needed = list(inner.vanilla_proofs), registered.size_key
@@ -151,8 +149,8 @@ def _add_levels(
 ) -> None:
     _expect(len(path.path), len(arities), "levels", where)
     for level, (element, arity) in enumerate(zip(path.path, arities, strict=True)):
-        _expect(len(element.hashes), arity - 1, "siblings", f"{where}, level {level}")
-        if element.index >= arity:
+        if len(element.hashes) != arity - 1 or element.index >= arity:
+            _expect(len(element.hashes), arity - 1, "siblings", f"{where}, level {level}")
             fail(f"index {element.index} among {arity} children", f"{where}, level {level}")
         siblings += element.hashes
         indices.append(element.index)
