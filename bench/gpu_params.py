@@ -162,8 +162,8 @@ def one_batch(device: CudaDevice, form: Any, count: int, n: int) -> None:
         start = time.perf_counter()
         base.encoded(scalars)
         times.append((time.perf_counter() - start) * 1e3)
-    marks: list[tuple[str, Any]] = [("start", device.new_event().record(device.stream))]
-    base.mark = lambda stage: marks.append((stage, device.new_event().record(device.stream)))
+    marks: list[tuple[str, Any]] = [("start", device.new_event().record(base.stream))]
+    base.mark = lambda stage: marks.append((stage, device.new_event().record(base.stream)))
     base.encoded(scalars)
     split: dict[str, float] = {}
     for (_, before), (stage, event) in zip(marks, marks[1:], strict=False):

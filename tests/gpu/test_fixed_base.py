@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -93,6 +94,26 @@ def test_encodings_hold_until_the_call_after_the_next(device: CudaDevice) -> Non
         base.encoded(scalar_rows(second))
         assert np.array_equal(kept, before)
         assert np.array_equal(base.encoded(scalar_rows(first)), before)
+
+
+def test_points_are_made_while_sums_are_recorded(device: CudaDevice) -> None:
+    """Sections that are computed pass over the card so: one thread makes the next slice, another sums."""
+    form, scalars = GROUPS[0].values[0], scalar_rows([1, 5, R - 1])
+    made: list[Any] = []
+    with (
+        multiples(device, form, 100, 50) as base,
+        device.allocate(64, np.uint8) as array,
+        ThreadPoolExecutor(1) as another,
+    ):
+        want = base.encoded(scalars).copy()
+
+        def submit() -> None:
+            device.clear(array)
+            made.append(another.submit(base.encoded, scalars).result().copy())
+            device.clear(array)
+
+        device.record(submit).close()
+    assert np.array_equal(made[0], want)
 
 
 @pytest.mark.parametrize("form", GROUPS)

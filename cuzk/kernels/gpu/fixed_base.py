@@ -157,6 +157,7 @@ class GpuFixedBase:
     most   that come at a time
 
     bits   of a window
+    stream of its own: the device's may be busy with sums, or recording them, while the next points are made
     """
 
     def __init__(self, device: CudaDevice, form: Form, count: int, most: int) -> None:
@@ -170,6 +171,7 @@ class GpuFixedBase:
         layout = fixed_base_layout(form, count, most, device.card.multiprocessors)
         self._memory = device.allocate(layout.nbytes, np.uint8)
         self._at = layout.carve(self._memory)
+        self.stream = device.new_stream()
         self._pinned: list[PinnedArray] = []
         #: Called with the name of each stage of a batch as it has been submitted; for measurements.
         self.mark: Callable[[str], None] = lambda stage: None
@@ -202,22 +204,23 @@ class GpuFixedBase:
         self._upload_points(doublings, self._first_doubling)
         self._upload_points(offsets_of(curve, doublings, self._windows), 0)
         level_rows = [self._windows << level for level in range(self.bits)]
-        device.upload(np.array([*level_rows, 0], np.uint32), into=at["sizes"])
-        device.upload(np.array([*level_rows, 0], np.uint32), into=at["bases"])
+        for name in ("sizes", "bases"):
+            device.upload(np.array([*level_rows, 0], np.uint32), into=at[name], stream=self.stream)
         for level, rows in enumerate(level_rows):
             device.launch(
                 table_pairs, -(-rows // THREADS), THREADS,
                 self._windows, self.bits, level, self._first_doubling, at["pairs"],
+                stream=self.stream,
             )  # fmt: skip
-            self._adder("table", 0, at["pairs"], level).run(device.stream)
-        device.stream.synchronise()
+            self._adder("table", 0, at["pairs"], level).run(self.stream)
+        self.stream.synchronise()
 
     def _upload_points(self, points: list[Any], first: int) -> None:
         rows = np.empty((len(points), 2 * self.form.words), np.uint32)
         rows_of_points(self.form, points, rows)
         for name, axis in zip(("table_x", "table_y"), np.hsplit(rows, 2), strict=True):
             into = self._at[name].rows(first, first + len(points))
-            self.device.upload(np.ascontiguousarray(axis), into=into)
+            self.device.upload(np.ascontiguousarray(axis), into=into, stream=self.stream)
 
     def encoded(self, scalars: NDArray[np.uint64]) -> NDArray[np.uint8]:
         """Uncompressed encodings of scalars[i] * G, in pinned memory; they hold until the next call but one.
@@ -229,10 +232,11 @@ class GpuFixedBase:
         device.launch(
             encode_kernel(self.form), -(-count // THREADS), THREADS,
             at["sums_x"], at["sums_y"], count, at["encoded"], at["identities"],
+            stream=self.stream,
         )  # fmt: skip
         self.mark("encode")
         self._pinned.reverse()
-        device.download(at["encoded"], into=self._pinned[0])
+        device.download(at["encoded"], into=self._pinned[0], stream=self.stream)
         self.mark("download")
         self._require_no_identity(count)  # complete on return, and with it the copy before
         return self._pinned[0].array[:count]
@@ -250,6 +254,7 @@ class GpuFixedBase:
         self.device.launch(
             place_kernel(self.form), -(-count // THREADS), THREADS,
             at["sums_x"], at["sums_y"], first, count, *order, points.x, points.y, at["identities"],
+            stream=self.stream,
         )  # fmt: skip
         self._require_no_identity(count)
 
@@ -257,25 +262,26 @@ class GpuFixedBase:
         """Submit the sums of all rows of the table that the scalars name."""
         count, at, device = len(scalars), self._at, self.device
         assert count <= self.most, (count, self.most)
-        device.upload(np.ascontiguousarray(scalars), into=at["scalars"].rows(0, count))
-        device.upload(np.array([count], np.uint32), into=at["sizes"].rows(self.bits, self.bits + 1))
-        device.clear(at["identities"])
+        sizes = at["sizes"].rows(self.bits, self.bits + 1)
+        device.upload(np.ascontiguousarray(scalars), into=at["scalars"].rows(0, count), stream=self.stream)
+        device.upload(np.array([count], np.uint32), into=sizes, stream=self.stream)
+        device.clear(at["identities"], stream=self.stream)
         self.mark("upload")
         device.launch(
             digit_pairs, -(-count // THREADS), THREADS,
             at["scalars"], count, self._windows, self.bits, self._points, self.most, at["pairs"],
+            stream=self.stream,
         )  # fmt: skip
         self.mark("digits")
         for additions in self._rounds:
-            additions.run(device.stream)
+            additions.run(self.stream)
         self.mark("additions")
 
     def _require_no_identity(self, count: int) -> None:
-        identities = self.device.download(self._at["identities"])
+        identities = self.device.download(self._at["identities"], stream=self.stream)
         assert not identities[0], f"one of {count} scalars is 0"
 
     def close(self) -> None:
         """Give back the memory; encodings that were handed out end with it."""
-        self._memory.close()
-        for pinned in self._pinned:
-            pinned.close()
+        for held in (self._memory, *self._pinned, self.stream):
+            held.close()
