@@ -283,5 +283,7 @@ class GpuFixedBase:
 
     def close(self) -> None:
         """Give back the memory; encodings that were handed out end with it."""
-        for held in (self._memory, *self._pinned, self.stream):
-            held.close()
+        self._memory.close()
+        for pinned in self._pinned:
+            pinned.close()
+        self.stream.close()
