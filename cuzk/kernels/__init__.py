@@ -4,7 +4,8 @@ Read in this order:
 
     modulus, curve                       the primes and the groups, in plain integers
     codegen, lowering                    programs of field arithmetic; how values become instructions
-    field_type, field_memory, field      `Fq`, `Fr`, `Fq2` in compiled code: forms, memory, operators
+    field_type, field_formula,
+    field_memory, field_lanes, field     `Fq`, `Fr`, `Fq2` in compiled code: forms, memory, operators
     jit                                  the decorator, and where compiled code is kept
     device                               what kernels run on: its forms, threads and memory
     fr_vector, field_buffer, butterfly,

@@ -318,9 +318,6 @@ def _typeof_form(form: Any, c: Any) -> FormType:
     return FormType(form)
 
 
-register_model(FormType)(models.OpaqueModel)
-
-
 @unbox(FormType)
 def _unbox_form(form_type: FormType, form: Any, c: Any) -> NativeValue:
     return NativeValue(c.context.get_dummy_value())
@@ -331,25 +328,34 @@ def _constant_form(context: Any, builder: Any, form_type: FormType, form: Any) -
     return context.get_dummy_value()
 
 
-@register_model(Element)
-class _ElementModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, dmm: Any, fe_type: Element) -> None:
-        super().__init__(dmm, fe_type, fe_type.form.lowering.value_type(fe_type.form))
+def register_models(register_model: Any, models: Any) -> None:
+    """How the types are held, in one of two registries: Numba's, or numba-cuda's with models of its own."""
+
+    @register_model(FormType)
+    class FormModel(models.PrimitiveModel):  # type: ignore[misc]
+        """No data: a null pointer, as everywhere in Numba."""
+
+        def __init__(self, dmm: Any, fe_type: FormType) -> None:
+            super().__init__(dmm, fe_type, ir.IntType(8).as_pointer())
+
+    @register_model(Element)
+    class ElementModel(models.PrimitiveModel):  # type: ignore[misc]
+        def __init__(self, dmm: Any, fe_type: Element) -> None:
+            super().__init__(dmm, fe_type, fe_type.form.lowering.value_type(fe_type.form))
+
+    @register_model(Mask)
+    class MaskModel(models.PrimitiveModel):  # type: ignore[misc]
+        def __init__(self, dmm: Any, fe_type: Mask) -> None:
+            bit = ir.IntType(1)
+            super().__init__(dmm, fe_type, bit if fe_type.lanes == 1 else ir.VectorType(bit, fe_type.lanes))
+
+    @register_model(Fq2)
+    class Fq2Model(models.StructModel):  # type: ignore[misc]
+        def __init__(self, dmm: Any, fe_type: Fq2) -> None:
+            super().__init__(dmm, fe_type, [("c0", fe_type.c0), ("c1", fe_type.c1)])
 
 
-@register_model(Mask)
-class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, dmm: Any, fe_type: Mask) -> None:
-        bit = ir.IntType(1)
-        super().__init__(dmm, fe_type, bit if fe_type.lanes == 1 else ir.VectorType(bit, fe_type.lanes))
-
-
-@register_model(Fq2)
-class _Fq2Model(models.StructModel):  # type: ignore[misc]
-    def __init__(self, dmm: Any, fe_type: Fq2) -> None:
-        super().__init__(dmm, fe_type, [("c0", fe_type.c0), ("c1", fe_type.c1)])
-
-
+register_models(register_model, models)
 make_attribute_wrapper(Fq2, "c0", "c0")
 make_attribute_wrapper(Fq2, "c1", "c1")
 

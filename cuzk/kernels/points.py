@@ -18,7 +18,6 @@ import numpy as np
 
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.field import (
-    define,
     from_mont,
     is_below_p,
     is_zero,
@@ -30,6 +29,7 @@ from cuzk.kernels.field import (
     to_mont,
     words_of,
 )
+from cuzk.kernels.field_formula import define
 from cuzk.kernels.field_memory import gather_encoded, store_encoded
 from cuzk.kernels.field_type import FormType
 from cuzk.kernels.jit import jit

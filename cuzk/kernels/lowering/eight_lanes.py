@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from numba.core import cgutils
 from numba.core.errors import TypingError
 
 from cuzk.kernels.codegen import radix52
@@ -136,14 +137,11 @@ def mask_bits(builder: Any, mask: Any) -> Any:
 
 
 def limbs_of(builder: Any, form: Any, value: Any) -> list[Any]:
-    return [builder.extract_value(value, i) for i in range(form.limbs)]
+    return cgutils.unpack_tuple(builder, value, form.limbs)  # type: ignore[no-any-return]
 
 
 def value_of(builder: Any, form: Any, limbs: list[Any]) -> Any:
-    value = ir.Constant(value_type(form), ir.Undefined)
-    for i, limb in enumerate(limbs):
-        value = builder.insert_value(value, limb, i)
-    return value
+    return cgutils.pack_array(builder, limbs)
 
 
 def load_rows(builder: Any, form: Any, pointers: list[Any]) -> Any:
