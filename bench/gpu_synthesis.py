@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -33,6 +34,8 @@ from cuzk.groth16.synthesis_plan import TAKEN  # noqa: E402
 from cuzk.kernels.circuit.witness import FREE, NOTHING  # noqa: E402
 from cuzk.kernels.device.cpu import CpuDevice  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
+from cuzk.kernels.device.cuda_launch import Launch  # noqa: E402
+from cuzk.kernels.device.cuda_memory import DeviceArray  # noqa: E402
 from cuzk.kernels.gpu import witness  # noqa: E402
 from cuzk.kernels.gpu.witness import fill_wave  # noqa: E402
 from cuzk.proofs.kinds import circuit_of, free_values  # noqa: E402
@@ -140,28 +143,30 @@ class Case:
             which = np.flatnonzero(names == name).astype(np.uint32)
             aux = int(sum(templates[number].aux for number in table["template"][which]))
             with self.device.upload(which, stream=self.synthesis.stream) as order:
-                ms = self.milliseconds(lambda order=order: self._fill(order, 0, order.shape[0]))  # type: ignore[misc]
+                launch = self._filling(order, kinds[which])
+                ms = self.milliseconds(lambda launch=launch: launch.run(self.synthesis.stream))  # type: ignore[misc]
             report(part="family", size=self.name, name=name, instances=len(which), variables=aux, ms=ms)
 
     def waves(self) -> None:
         """The slowest waves, and what they hold."""
-        order, starts = self.synthesis._at["order"], self.circuit.waves.starts
+        starts = self.circuit.waves.starts
         table, templates = self.circuit.instances.table, self.circuit.templates
         times = []
-        for number in range(len(starts) - 1):
+        for number, launch in enumerate(self.synthesis._waves):
             begin, end = starts[number : number + 2]
-            ms = self.milliseconds(lambda begin=begin, end=end: self._fill(order, begin, end - begin))  # type: ignore[misc]
+            ms = self.milliseconds(lambda launch=launch: launch.run(self.synthesis.stream))  # type: ignore[misc]
             which = table["template"][self.circuit.waves.order[begin:end]]
             times.append((ms, number, ", ".join(sorted({templates[t].name for t in which}))))
         report(part="waves", size=self.name, sum_ms=sum(ms for ms, _, _ in times))
         for ms, number, held in sorted(times, reverse=True)[:4]:
             report(part="wave", size=self.name, number=number, ms=ms, templates=held)
 
-    def _fill(self, order: object, first: int, count: int) -> None:
-        synthesis = self.synthesis
-        self.device.launch(
-            fill_wave, count, witness.THREADS, *synthesis._tables, order, first, synthesis.bits,
-            synthesis._words, stream=synthesis.stream,
+    def _filling(self, order: DeviceArray, kinds: NDArray[np.integer]) -> Launch:
+        """A launch for these instances, which have these kinds."""
+        synthesis, count = self.synthesis, order.shape[0]
+        return self.device.load(fill_wave).prepare(
+            count, witness.threads_of_wave(kinds),
+            *synthesis._tables, order, 0, synthesis.bits, synthesis._words,
         )  # fmt: skip
 
 

@@ -127,11 +127,16 @@ class DeviceSynthesis:
         return rows
 
     def _wave_launches(self) -> list[Launch]:
-        kernel, order = self.device.load(fill_wave), self._at["order"]
+        kernel, order, circuit = self.device.load(fill_wave), self._at["order"], self.circuit
+        kinds = np.array([template.witness.kind for template in circuit.templates])
+        kinds = kinds[circuit.instances.table["template"][circuit.waves.order]]
         return [
-            kernel.prepare(end - first, witness.THREADS, *self._tables, order, first, self.bits, self._words)
-            for first, end in pairwise(self.circuit.waves.starts)
-        ]
+            kernel.prepare(
+                end - first, witness.threads_of_wave(kinds[first:end]),
+                *self._tables, order, first, self.bits, self._words,
+            )
+            for first, end in pairwise(circuit.waves.starts)
+        ]  # fmt: skip
 
     def _submit_waves(self) -> None:
         for launch in self._waves:

@@ -3,7 +3,8 @@
 What an instance reads has to be there before the launch: see `circuit.waves`. In a block one thread traces a
 compression while the others wait, then all take bits from it; an element of a Poseidon state has a thread of
 its own.
-Cost       of a wave: the longest chain in it, some 20 us for a SHA-256 block, 200 us for a Poseidon hash.
+Cost       of a wave: the longest chain in it, some 20 us for a SHA-256 block, 200 us for a Poseidon hash;
+           where instances are more than the card holds, `threads_of_wave` decides how many it holds.
 Twin       `circuit.witness.fill_instances` on the CPU.
 """
 
@@ -11,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba.core import types
+from numpy.typing import NDArray
 
 from cuzk.kernels.circuit.instances import Instances, Templates, Variables
 from cuzk.kernels.circuit.sha256 import PATTERN_BITS, TRACE_WORDS, W_WORDS
 from cuzk.kernels.circuit.template_rows import DIGITS
-from cuzk.kernels.circuit.witness import Scratch, fill_instance
+from cuzk.kernels.circuit.witness import SHA256_BLOCK, Scratch, fill_instance
 from cuzk.kernels.field import FR_GPU, load, store
 from cuzk.kernels.gpu.compiler import cuda, pointer
 from cuzk.kernels.gpu.instances import TABLES
@@ -23,8 +25,18 @@ from cuzk.kernels.gpu.jit import cuda_jit
 from cuzk.kernels.poseidon import LARGEST_WIDTH
 
 THREADS = 128
+_WARP = 32
 _NUMBER_WORDS = FR_GPU.words
 _U8, _U32 = pointer(types.uint8), pointer(types.uint32)
+
+
+def threads_of_wave(kinds: NDArray[np.integer]) -> int:
+    """Of a block, for a wave of instances whose witnesses are of these kinds.
+
+    Only a compression has work for more than a warp: a Poseidon state has twelve elements at most, and a
+    multiprocessor holds twelve such blocks instead of three.
+    """
+    return THREADS if (kinds == SHA256_BLOCK).any() else _WARP
 
 
 @cuda_jit(*TABLES, _U32, types.int64, _U8, _U32, launch_bounds=(THREADS,))
