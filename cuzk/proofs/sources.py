@@ -43,7 +43,18 @@ def read_input(source: InputSource, beside: SideInputs | None = None) -> ProofIn
 
 
 def _parsed(data: bytes, origin: str, beside: SideInputs | None) -> ProofInput:
-    """Of a list, an envelope, or a Commit 1 output."""
+    given = pieces_or_c1(data, origin, beside)
+    if isinstance(given, Pieces):
+        return read_pieces(given)
+    return _as_said(parse_c1(given, origin=origin), beside)
+
+
+def pieces_or_c1(data: bytes, origin: str, beside: SideInputs | None) -> Pieces | bytes:
+    """The pieces in a document, gzipped or not: a list, to which `beside` belongs, or an envelope. All else
+    should be a Commit 1 output, and comes back unzipped.
+
+    Raises InputError; UsageError where `beside` is too much for an envelope.
+    """
     data = unzipped(data, origin)
     if data.lstrip().startswith(b"["):
         if beside is None or not beside.kind:
@@ -53,10 +64,12 @@ def _parsed(data: bytes, origin: str, beside: SideInputs | None) -> ProofInput:
                 next="add --kind snap, wpost or winning, and what belongs to it: see --help",
             )
         beside = replace(beside, kind=kind_named(beside.kind).name)
-        return read_pieces(Pieces.of(parse_list(data, origin=origin), beside, origin=origin))
-    if _is_envelope(data):
-        return _as_said(read_pieces(parse_envelope(data, origin=origin)), beside)
-    return _as_said(parse_c1(data, origin=origin), beside)
+        return Pieces.of(parse_list(data, origin=origin), beside, origin=origin)
+    if not _is_envelope(data):
+        return data
+    pieces = parse_envelope(data, origin=origin)
+    _require_agreement(pieces.kind, origin, beside)
+    return pieces
 
 
 def _is_envelope(data: bytes) -> bool:
@@ -65,22 +78,25 @@ def _is_envelope(data: bytes) -> bool:
 
 
 def _as_said(given: ProofInput, beside: SideInputs | None) -> ProofInput:
-    """The input, which says all itself: beside it only the kind may stand, and must be right."""
+    """The same input. Raises UsageError unless what stands beside it agrees."""
+    _require_agreement(given.shape.kind, given.origin, beside)
+    return given
+
+
+def _require_agreement(kind: str, origin: str, beside: SideInputs | None) -> None:
+    """Beside an input that says all itself only its kind may stand, and must be right."""
     if beside is None or beside == SideInputs():
-        return given
-    if beside == SideInputs(kind=beside.kind):
-        if kind_named(beside.kind).name == given.shape.kind:
-            return given
+        return
+    if beside != SideInputs(kind=beside.kind):
         raise UsageError(
-            f"this is a {given.shape.kind} input",
-            where=given.origin,
-            next=f"not {beside.kind}: leave the kind out",
+            "the input says itself what it proves: nothing can be added to it",
+            where=origin,
+            next="leave out what belongs to a bare list of vanilla proofs",
         )
-    raise UsageError(
-        "the input says itself what it proves: nothing can be added to it",
-        where=given.origin,
-        next="leave out what belongs to a bare list of vanilla proofs",
-    )
+    if kind_named(beside.kind).name != kind:
+        raise UsageError(
+            f"this is a {kind} input", where=origin, next=f"not {beside.kind}: leave the kind out"
+        )
 
 
 def check_input(given: ProofInput, device: CpuDevice, *, miner: int | None = None) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from cuzk.api import ProveResult, Timings
 from cuzk.benchmarks.figures import Figures
 from cuzk.benchmarks.jobs import BenchedJob, JobsBench, prove_many
-from cuzk.errors import CuzkError, ProofError
+from cuzk.errors import CuzkError, InputError, ProofError
 from cuzk.events import OnEvent, ignore
+from cuzk.proofs.sources import pieces_or_c1
 from cuzk.sector.claim import POREP
 from cuzk.sector.document import read_document
-from cuzk.sector.pieces import Pieces, SideInputs, parse_envelope, parse_list
+from cuzk.sector.pieces import SideInputs
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.client import Client
 from cuzk.server.kinds import KINDS
@@ -24,32 +25,34 @@ Outcome = tuple[BenchedJob, pb.AwaitProofResponse | None, int]
 
 
 def request_from(file: Path, beside: SideInputs) -> pb.SubmitProofRequest:
-    """For the input in a file: a Commit 1 output, a bare list of vanilla proofs, or an envelope of them.
+    """For the input in a file, gzipped or not: a Commit 1 output, a list of vanilla proofs, or an envelope.
 
     beside  its kind as `proofs.kinds` calls it; without a miner, that of a Commit 1 output is not checked
-    Raises InputError.
+    Raises InputError; UsageError where the input says itself what `beside` says.
     """
     [kind] = [kind for kind in KINDS.values() if kind.name == beside.kind]
-    data, origin = read_document(file), str(file)
+    bare = replace(beside, miner_id=None, sector_number=None)
+    given = pieces_or_c1(read_document(file), str(file), bare)
     request = pb.SubmitProofRequest(
         proof_kind=pb.ProofKind.Name(kind.number),
         miner_id=beside.miner_id or 0,
         sector_number=beside.sector_number or 0,
     )
-    if kind.name == POREP:
-        request.vanilla_proof = data
+    if isinstance(given, bytes):
+        if kind.name != POREP:
+            raise InputError(
+                "the file holds neither a list of vanilla proofs nor an envelope of them",
+                where=str(file),
+                next=f"a Commit 1 output is proven as porep, not as {beside.kind}",
+            )
+        request.vanilla_proof = given
         return request
-    if data.lstrip().startswith(b"["):
-        bare = replace(beside, miner_id=None, sector_number=None)
-        pieces = Pieces.of(parse_list(data, origin=origin), bare, origin=origin)
-    else:
-        pieces = parse_envelope(data, origin=origin)
-    request.vanilla_proofs.extend(pieces.pieces)
-    request.sector_size = pieces.sector_bytes
-    request.registered_proof = pieces.registered_proof or 0
-    request.partition_index = pieces.partition_index
+    request.vanilla_proofs.extend(given.pieces)
+    request.sector_size = given.sector_bytes
+    request.registered_proof = given.registered_proof or 0
+    request.partition_index = given.partition_index
     for name in ("randomness", "comm_r_old", "comm_r_new", "comm_d_new"):
-        setattr(request, name, getattr(pieces, name))
+        setattr(request, name, getattr(given, name))
     return request
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -122,16 +123,34 @@ latency:       median=\d+\.\ds p95=\d+\.\ds
     )
 
 
-def test_pieces_of_other_kinds_are_sent_as_curio_sends_them(address: str, own_home: Path) -> None:
-    other = POREP.parent / "other"
-    arguments = ["bench", "single", "-t", "wpost", "-a", address, "--json"]
-    envelope = cuzk(*arguments, "--vanilla", str(other / "window-2k.json"))
-    assert envelope.exit_code == 0, envelope.output
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+def test_pieces_of_other_kinds_are_sent_as_curio_sends_them(
+    packed: Callable[[bytes], bytes], address: str, own_home: Path, tmp_path: Path
+) -> None:
+    other, file = POREP.parent / "other", tmp_path / "pieces"
     said = json.loads((other / "window-2k.json").read_text())
+    arguments = ["bench", "single", "-t", "wpost", "-a", address, "--json", "--vanilla", str(file)]
     beside = ["--randomness", said["randomness"], "--registered-proof", "10"]
-    bare = cuzk(*arguments, "--vanilla", str(other / "window-2k.vanilla.json"), *beside)
-    assert bare.exit_code == 0, bare.output
-    assert len(json.loads(bare.stdout)["jobs"]) == 1
+    for name, more in (("window-2k.json", []), ("window-2k.vanilla.json", beside)):
+        file.write_bytes(packed((other / name).read_bytes()))
+        result = cuzk(*arguments, *more)
+        assert result.exit_code == 0, result.output
+        assert len(json.loads(result.stdout)["jobs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "says", "code"),
+    [
+        ("wpost", "porep/2k-zero.json", "neither a list of vanilla proofs nor an envelope", 1),
+        ("snap", "other/window-2k.json", "this is a window-post input", 2),
+        ("porep", "other/window-2k.vanilla.json", "give the output of Commit 1", 1),
+    ],
+)
+def test_a_file_of_another_kind_is_not_sent(
+    kind: str, file: str, says: str, code: int, address: str, own_home: Path
+) -> None:
+    result = cuzk("bench", "single", "-t", kind, "-a", address, "--vanilla", str(POREP.parent / file))
+    assert result.exit_code == code and says in result.stderr
 
 
 def test_a_proof_that_fails_gives_3_and_a_bad_input_1(address: str, own_home: Path, tmp_path: Path) -> None:
