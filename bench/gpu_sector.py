@@ -16,7 +16,7 @@ from typing import Any
 
 import cuzk
 from bench.runner import machine_of
-from cuzk.events import Event, StageDone
+from cuzk.events import Stopwatch
 from cuzk.groth16.target_gpu import release
 from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api
@@ -69,16 +69,9 @@ def main() -> None:
 
 def timed(work: Any) -> dict[str, float]:
     """Seconds of all of it, and of its stages: those of all partitions added up."""
-    stages: dict[str, float] = {}
-
-    def hear(event: Event) -> None:
-        if isinstance(event, StageDone):
-            name = event.name.rpartition(": ")[2]
-            stages[name] = stages.get(name, 0.0) + event.seconds
-
-    begin = time.perf_counter()
-    work(hear)
-    found = {"whole": time.perf_counter() - begin, **stages}
+    clock, begin = Stopwatch(), time.perf_counter()
+    work(clock.hear)
+    found = {"whole": time.perf_counter() - begin, **clock.by_work()}
     print(", ".join(f"{name} {seconds:.3f} s" for name, seconds in found.items()), flush=True)
     return found
 

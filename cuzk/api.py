@@ -283,8 +283,7 @@ class _Clock(Stopwatch):
         )
 
     def _sum_ms(self, kinds: tuple[str, ...]) -> int:
-        took = (s for name, s in self.seconds.items() if name.rpartition(": ")[2] in kinds)
-        return round(sum(took) * 1000)
+        return round(sum(s for work, s in self.by_work().items() if work in kinds) * 1000)
 
 
 def _proof_bytes(proof: Source) -> bytes:
