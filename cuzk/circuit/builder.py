@@ -99,12 +99,6 @@ class Circuit:
         none, numbers = np.zeros(0, dtype=np.bool_), self.instances.table["template"].tolist()
         return np.concatenate([none, *(own[number] for number in numbers)])
 
-    @property
-    def full_aux(self) -> NDArray[np.uint32]:
-        """(k,) ascending: the aux variables that are no bits."""
-        is_full = np.unpackbits(self.full, count=self.num_inputs + self.num_aux)[self.num_inputs :]
-        return np.flatnonzero(is_full).astype(np.uint32)
-
     def instances_of(self, template: int) -> NDArray[np.int64]:
         """Which instances have the template with this number."""
         return np.flatnonzero(self.instances.table["template"] == template)
@@ -140,11 +134,6 @@ class Circuit:
     def a_aux_density(self) -> NDArray[np.bool_]:
         """(num_aux,) which aux variables occur in A."""
         return self.occurs(0)[self.num_inputs :]
-
-    @property
-    def b_aux_density(self) -> NDArray[np.bool_]:
-        """(num_aux,) which aux variables occur in B."""
-        return self.occurs(1)[self.num_inputs :]
 
     def name_of_row(self, row: int) -> str:
         """What row `row` is: sections from the outside in, then the part of the gadget."""

@@ -48,6 +48,17 @@ def satisfying(circuit: Circuit, given: FreeValues) -> tuple[Assignment, dict[st
     }
 
 
+def aux_is_full(circuit: Circuit) -> NDArray[np.bool_]:
+    """(aux,) which aux variables are numbers, no bits."""
+    return np.unpackbits(circuit.full, count=circuit.num_inputs + circuit.num_aux)[circuit.num_inputs :] > 0
+
+
+def density(circuit: Circuit) -> tuple[int, int]:
+    """How many aux variables occur in A, how many in B."""
+    a, b = (int(circuit.occurs(side)[circuit.num_inputs :].sum()) for side in (0, 1))
+    return a, b
+
+
 def ints(elements: NDArray[np.uint64]) -> list[int]:
     """(n, 4) uint64 as ints."""
     data = np.ascontiguousarray(elements).tobytes()
@@ -57,7 +68,8 @@ def ints(elements: NDArray[np.uint64]) -> list[int]:
 def variables(circuit: Circuit, assignment: Assignment) -> list[int]:
     """The value of every variable, inputs first."""
     values = ints(assignment.inputs) + [int(bit) for bit in assignment.bits]
-    for place, value in zip(circuit.full_aux.tolist(), ints(assignment.full), strict=True):
+    full = np.flatnonzero(aux_is_full(circuit)).tolist()
+    for place, value in zip(full, ints(assignment.full), strict=True):
         values[circuit.num_inputs + place] = value
     return values
 

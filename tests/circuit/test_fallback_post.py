@@ -23,8 +23,8 @@ from cuzk.circuit.witness import assign, free_counts, free_places
 from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import WINDOW, WINNING, post_shape
 from cuzk.sector.shape import GIB, KIB, MIB
-from tests.circuit.plain import DEVICE, satisfying
-from tests.sector.post_vectors import EXPECT, NAMES, expected, pieces
+from tests.circuit.plain import DEVICE, density, satisfying
+from tests.sector.other_vectors import EXPECT, POSTS, expected, pieces_of
 
 # rows without those of inputs, aux, inputs; dense in A, in B; terms of A, B, C
 SIZES = {
@@ -68,10 +68,6 @@ def build_circuit(shape: Any) -> Circuit:
 @lru_cache(maxsize=2)
 def circuit_of(kind: str, sector_bytes: int) -> Circuit:
     return build_circuit(post_shape(kind, sector_bytes))
-
-
-def density(circuit: Circuit) -> tuple[int, int]:
-    return int(circuit.a_aux_density.sum()), int(circuit.b_aux_density.sum())
 
 
 @pytest.mark.parametrize(("kind", "sectors", "challenges"), [(WINDOW, 2, 10), (WINNING, 66, 1)])
@@ -150,9 +146,9 @@ def test_production_shapes_have_upstreams_rows(name: str, kind: str, sector_byte
     } == EXPECT["blank"][name]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", POSTS)
 def test_whole_circuit_and_assignment_are_upstreams(name: str) -> None:
-    given = read_post(pieces(name))
+    given = read_post(pieces_of(name))
     circuit = circuit_of(given.shape.kind, given.shape.sector_bytes)
     _, digests = satisfying(circuit, free_values(given, 0))
     assert {
@@ -181,7 +177,7 @@ def test_sectors_that_nobody_sealed_satisfy_every_row_and_give_a_verifiers_input
 
 
 def test_a_row_that_does_not_hold_is_named_by_sector_challenge_and_level() -> None:
-    given = read_post(pieces("window-2k"))
+    given = read_post(pieces_of("window-2k"))
     circuit, free = circuit_of(WINDOW, 2 * KIB), free_values(given, 0)
     numbers = free.numbers.copy()
     a_sector = 3 + 10 * 15

@@ -26,7 +26,7 @@ from cuzk.sector.porep_shape import PorepShape, porep_shape, porep_shapes
 from cuzk.sector.registered_proof import registered_proof
 from cuzk.sector.shape import GIB, KIB, MIB
 from cuzk.sector.synthesize import synthesize
-from tests.circuit.plain import DEVICE, satisfying
+from tests.circuit.plain import DEVICE, density, satisfying
 from tests.sector.documents import MADE_UP, POREP
 
 UPSTREAM = json.loads((POREP / "vectors.json").read_text())
@@ -69,9 +69,9 @@ def test_published_sizes_have_the_known_counts(sector_bytes: int) -> None:
     circuit = circuit_of(porep_shape(sector_bytes))
     counts, dense, nonzeros, bits = SIZES[sector_bytes]
     assert (circuit.num_constraints, circuit.num_aux, circuit.num_inputs) == counts
-    assert (int(circuit.a_aux_density.sum()), int(circuit.b_aux_density.sum())) == dense
+    assert density(circuit) == dense
     assert circuit.nonzeros == nonzeros
-    assert circuit.num_aux - len(circuit.full_aux) == bits
+    assert circuit.num_aux - circuit.num_full == bits
     assert np.flatnonzero(circuit.occurs(1)[: circuit.num_inputs]).tolist() == [0]
 
 
@@ -95,7 +95,7 @@ def test_every_size_follows_the_closed_form(shape: PorepShape) -> None:
 
 def test_32_gib_is_described_in_little_memory() -> None:
     circuit = circuit_of(porep_shape(32 * GIB))
-    arrays = [circuit.full_aux, circuit.section, *circuit.instances]
+    arrays = [circuit.full, circuit.section, *circuit.instances]
     assert sum(array.nbytes for array in arrays) < 32 * MIB
 
 

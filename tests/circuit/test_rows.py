@@ -17,7 +17,7 @@ from cuzk.circuit.witness import Assignment, assign
 from cuzk.kernels.circuit.instances import SIGN
 from cuzk.kernels.fr_vector import from_integers
 from cuzk.kernels.modulus import FR
-from tests.circuit.plain import DEVICE, ints, matrix_rows, row_values, solve, variables
+from tests.circuit.plain import DEVICE, aux_is_full, ints, matrix_rows, row_values, solve, variables
 from tests.toy_circuit import TOY_PUBLIC_INPUT, toy_circuit, toy_values
 
 
@@ -66,10 +66,10 @@ def test_rows_of_an_assignment_that_satisfies_nothing_are_those_of_plain_ints(si
     """Sums of bits may then be negative, or r and more."""
     circuit = path_circuit().circuit()
     random = np.random.default_rng(side)
-    count = circuit.num_inputs + len(circuit.full_aux)
+    count = circuit.num_inputs + circuit.num_full
     bits = random.integers(0, 2, circuit.num_aux, dtype=np.uint8)
     bits[circuit.num_aux // 2 :] = side == 2
-    bits[circuit.full_aux] = 0
+    bits[aux_is_full(circuit)] = 0
     values = from_integers([Random(side).randrange(FR.p) for _ in range(count)])
     values[0] = [1, 0, 0, 0]
     assignment = Assignment(values=values, bits=bits, num_inputs=circuit.num_inputs)

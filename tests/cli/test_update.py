@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from cuzk.cli import main
 from cuzk.sector.commitments import Committed, cid_of
-from tests.sector.updates import OTHER, update_pieces
+from tests.sector.other_vectors import OTHER, pieces_of
 
 LIST = OTHER / "snap-2k.vanilla.json"
-PIECES = update_pieces("snap-2k")
+PIECES = pieces_of("snap-2k")
 AS_HEX = {name: getattr(PIECES, name).hex() for name in ("comm_r_old", "comm_r_new", "comm_d_new")}
 AS_CIDS = {
     name: cid_of(bytes.fromhex(digits), Committed.DATA if name == "comm_d_new" else Committed.REPLICA)

@@ -10,6 +10,7 @@ from cuzk.groth16.query import selections
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
+from tests.circuit.plain import aux_is_full
 
 HOST = CpuDevice()
 SIDES = range(3)
@@ -39,9 +40,7 @@ def assert_equal(device: CudaDevice, synthesis: DeviceSynthesis, values: FreeVal
 def assert_a_flipped_bit_breaks_a_row(device: CudaDevice, synthesis: DeviceSynthesis) -> None:
     """After a partition whose rows hold: with the last variable that is a bit, one of the last rows."""
     circuit = synthesis.circuit
-    is_bit = np.ones(circuit.num_aux, np.bool_)
-    is_bit[circuit.full_aux] = False
-    last = int(np.flatnonzero(is_bit)[-1])
+    last = int(np.flatnonzero(~aux_is_full(circuit))[-1])
     flipped = device.download(synthesis.bits.rows(last, last + 1)) ^ 1
     device.upload(flipped, into=synthesis.bits.rows(last, last + 1))
     device.synchronise()

@@ -11,6 +11,10 @@ import pytest
 
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
+if any(find_spec(name) is None for name in ("aiohttp", "grpc", "prometheus_client")):
+    pytest.skip(
+        "the server's libraries are not installed: pip install 'cuzk[server]'", allow_module_level=True
+    )
 
 import cuzk
 from cuzk.kernels.device.cuda import CudaDevice

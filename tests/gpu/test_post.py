@@ -26,9 +26,9 @@ from cuzk.sector.post_shape import PostShape, post_shape
 from cuzk.sector.shape import GIB
 from tests.gpu.compared import HOST, assert_equal, assert_scalars_equal
 from tests.groth16.proving import upstreams_proof
-from tests.sector.post_vectors import EXPECT, NAMES, pieces
+from tests.sector.other_vectors import EXPECT, POSTS, pieces_of
 
-PROVEN = [name for name in NAMES if "proof" in EXPECT["vectors"][name]]
+PROVEN = [name for name in POSTS if "proof" in EXPECT["vectors"][name]]
 
 
 def made_up(shape: PostShape) -> PostInput:
@@ -39,7 +39,7 @@ def made_up(shape: PostShape) -> PostInput:
 def given(request: pytest.FixtureRequest) -> PostInput:
     """Upstream's by name, or one sector of a production size."""
     if isinstance(request.param, str):
-        return read_post(pieces(request.param))
+        return read_post(pieces_of(request.param))
     kind, sector_bytes = request.param
     shape = post_shape(kind, sector_bytes)
     return made_up(replace(shape, sector_count=3) if kind == WINDOW else shape)
@@ -47,7 +47,7 @@ def given(request: pytest.FixtureRequest) -> PostInput:
 
 @pytest.mark.parametrize(
     "given",
-    [*NAMES, (WINDOW, 32 * GIB), (WINDOW, 64 * GIB), (WINNING, 32 * GIB), (WINNING, 64 * GIB)],
+    [*POSTS, (WINDOW, 32 * GIB), (WINDOW, 64 * GIB), (WINNING, 32 * GIB), (WINNING, 64 * GIB)],
     indirect=True,
     ids=str,
 )

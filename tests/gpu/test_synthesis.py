@@ -25,7 +25,7 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
-from tests.circuit.plain import free
+from tests.circuit.plain import aux_is_full, free
 from tests.gpu.compared import HOST, SIDES, assert_equal, assert_scalars_equal
 from tests.sector import documents
 from tests.sector.documents import POREP
@@ -101,7 +101,7 @@ def test_a_flipped_bit_is_found_by_its_row(
     synthesis.assign(values)
     synthesis.synchronise()
     bits = device.download(synthesis.bits)
-    are_bits = np.setdiff1d(np.arange(circuit.num_aux), circuit.full_aux)
+    are_bits = np.flatnonzero(~aux_is_full(circuit))
     bits[are_bits[int(part * len(are_bits))]] ^= 1
     device.upload(bits, into=synthesis.bits)
     device.synchronise()

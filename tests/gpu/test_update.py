@@ -24,14 +24,14 @@ from cuzk.sector.update_shape import update_shape_of
 from cuzk.sector.update_synthesis import synthesize_update
 from tests.gpu.compared import HOST, assert_a_flipped_bit_breaks_a_row, assert_equal
 from tests.gpu.upstream import parameters_in
-from tests.sector.updates import EXPECTED, update_pieces
+from tests.sector.other_vectors import EXPECT, pieces_of
 
-SNAP_2K = EXPECTED["vectors"]["snap-2k"]
+SNAP_2K = EXPECT["vectors"]["snap-2k"]
 
 
 @pytest.mark.parametrize("name", ["snap-2k", "snap-16k"])
 def test_variables_and_rows_of_every_partition_are_those_of_the_cpu(name: str, device: CudaDevice) -> None:
-    update = read_update(update_pieces(name))
+    update = read_update(pieces_of(name))
     synthesis = DeviceSynthesis(device, circuit_of(update.shape))
     for partition in range(update.partition_count):
         assert_equal(device, synthesis, free_values(update, partition))
@@ -55,7 +55,7 @@ def test_parameters_from_the_card_are_upstreams_to_the_byte(update_params: Path)
 
 
 def test_a_proof_is_upstreams_to_the_byte(update_params: Path, device: CudaDevice) -> None:
-    pieces = update_pieces("snap-2k")
+    pieces = pieces_of("snap-2k")
     for _ in range(2):  # from the file, then from points that are on the card
         result = cuzk.prove(pieces, params=update_params, device=device.name, insecure_rs=(13, 17))
         assert result.proof.hex() == SNAP_2K["proof"]["bytes"]

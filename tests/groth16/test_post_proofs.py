@@ -21,7 +21,7 @@ from cuzk.sector.post import read_post
 from cuzk.sector.post_shape import WINDOW, WINNING, post_shape
 from cuzk.sector.shape import GIB, KIB, MIB
 from tests.groth16.proving import upstreams_proof
-from tests.sector.post_vectors import EXPECT, pieces
+from tests.sector.other_vectors import EXPECT, pieces_of
 
 #: filecoin-proofs 19.1.0 with the trapdoors 2, 3, 5, 7, 11: SHA-256 of .vk and .params, the digest as in the
 #: manifest, and points of h, l, a, b, ic.
@@ -83,7 +83,7 @@ def test_the_parameters_are_upstreams_to_the_byte(kind: str, files: dict[str, Pa
 
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_proof_is_upstreams_to_the_byte(name: str, files: dict[str, Path]) -> None:
-    given, device = read_post(pieces(name)), CpuDevice()
+    given, device = read_post(pieces_of(name)), CpuDevice()
     given.check_statement()
     given.check_partition(0, device)
     circuit, parameters = circuit_of(given.shape.kind), open_parameters(files[given.shape.kind])

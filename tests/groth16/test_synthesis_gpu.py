@@ -36,8 +36,7 @@ from tests.gpu.compared import HOST, assert_equal, assert_scalars_equal
 from tests.groth16.played_circuit import EFFECTS
 from tests.kernels.fake_cuda import FakeDriver, card
 from tests.sector.documents import POREP
-from tests.sector.post_vectors import pieces
-from tests.sector.updates import update_pieces
+from tests.sector.other_vectors import pieces_of
 from tests.toy_circuit import toy_circuit, toy_values
 
 
@@ -66,7 +65,7 @@ def sector() -> tuple[Circuit, FreeValues]:
 
 def update() -> tuple[Circuit, FreeValues]:
     """One challenge of a sector update: none of its free values is a bit."""
-    pieces = read_update(update_pieces("snap-2k"))
+    pieces = read_update(pieces_of("snap-2k"))
     shape, whole = replace(pieces.shape, challenges=1), free_values(pieces, 0)
     circuit = built_circuit(shape)
     return circuit, replace(whole, numbers=whole.numbers[: len(free_places(circuit)[0])])
@@ -88,12 +87,12 @@ def device(driver: FakeDriver) -> Iterator[CudaDevice]:
 
 
 def window() -> tuple[Circuit, FreeValues]:
-    given = read_post(pieces("window-2k"))
+    given = read_post(pieces_of("window-2k"))
     return circuit_of(given.shape), free_values(given, 0)
 
 
 def winning() -> tuple[Circuit, FreeValues]:
-    given = read_post(pieces("winning-2k"))
+    given = read_post(pieces_of("winning-2k"))
     return circuit_of(given.shape), free_values(given, 0)
 
 

@@ -24,9 +24,9 @@ from cuzk.sector.shape import GIB, KIB, MIB
 from cuzk.sector.update import read_update
 from cuzk.sector.update_shape import update_shape_of
 from tests.groth16.proving import UPSTREAMS, upstreams_proof
-from tests.sector.updates import EXPECTED, update_pieces
+from tests.sector.other_vectors import EXPECT, pieces_of
 
-SNAP_2K = EXPECTED["vectors"]["snap-2k"]
+SNAP_2K = EXPECT["vectors"]["snap-2k"]
 #: Sizes of .params, and log2 of the domain.
 SIZES = {
     2 * KIB: (655789464, 21),
@@ -65,7 +65,7 @@ def test_the_parameters_are_upstreams_to_the_byte(params: Path) -> None:
 
 @pytest.mark.slow
 def test_a_proof_is_upstreams_to_the_byte(params: Path, circuit: Circuit) -> None:
-    given, device, parameters = read_update(update_pieces("snap-2k")), CpuDevice(), open_parameters(params)
+    given, device, parameters = read_update(pieces_of("snap-2k")), CpuDevice(), open_parameters(params)
     given.check_statement()
     given.check_partition(0, device)
     target = CpuTarget(device, parameters)

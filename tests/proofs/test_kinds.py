@@ -19,7 +19,7 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.kinds import KINDS, Kind, circuit_of, kind_named, setup_name
 from cuzk.proofs.sources import check_input, read_input
 from cuzk.sector.pieces import SideInputs
-from tests.sector.post_vectors import EXPECT, OTHER, document, pieces
+from tests.sector.other_vectors import EXPECT, OTHER, document, pieces_of
 
 LIST, ENVELOPE = OTHER / "window-2k.vanilla.json", OTHER / "window-2k.json"
 UPSTREAM = EXPECT["vectors"]["window-2k"]["proof"]["bytes"]
@@ -165,7 +165,7 @@ def test_a_list_with_what_belongs_to_it_is_the_same_input_as_the_envelope() -> N
     assert (listed.shape, listed.partition_count) == (whole.shape, 1)
     sized = read_input(LIST.read_bytes(), beside(registered_proof=None, sector_size=2 * KIB))
     assert (sized.public_inputs(0) == whole.public_inputs(0)).all()
-    assert read_input(pieces("window-2k")).shape == read_input(whole).shape == whole.shape
+    assert read_input(pieces_of("window-2k")).shape == read_input(whole).shape == whole.shape
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_proof_holds_for_its_own_sectors_only(params: Path, home: Path) -> Non
 
 def test_an_engine_proves_each_kind_with_its_own_priority(params: Path, home: Path) -> None:
     with cuzk.Engine(params=params, devices=["cpu"]) as engine:
-        window = engine.submit(pieces("window-2k"), insecure_rs=FIXED)
+        window = engine.submit(pieces_of("window-2k"), insecure_rs=FIXED)
         listed = engine.submit(LIST, beside=beside(), insecure_rs=FIXED, priority=Priority.LOW)
         assert (window.priority, listed.priority) == (Priority.HIGH, Priority.LOW)
         assert listed.id == window.id  # the same work, however it came

@@ -24,7 +24,7 @@ from cuzk.sector.c1 import read_c1
 from cuzk.sector.claim import WINNING
 from cuzk.timeline.read import parse_log
 from cuzk.timeline.record import Timeline
-from tests.sector.post_vectors import EXPECT, pieces
+from tests.sector.other_vectors import EXPECT, pieces_of
 
 POREP = Path(__file__).parents[1] / "vectors" / "porep"
 C1 = POREP / "2k-random.json"
@@ -79,12 +79,12 @@ def test_an_urgent_proof_of_another_kind_comes_in_between_and_both_are_upstreams
     cuzk.generate_parameters(2048, kind=WINNING, trapdoors=(2, 3, 5, 7, 11), device="cpu")
     log = io.BytesIO()
     with cuzk.Engine(params=sector_params, devices=["cpu"], recorder=Timeline(log)) as engine:
-        first = engine.submit(pieces("winning-2k"), request_id="first").wait()
+        first = engine.submit(pieces_of("winning-2k"), request_id="first").wait()
         assert first is not None and first.require_proof()
         jobs = [engine.submit(C1, insecure_rs=(13, 17), request_id=f"sector {k}") for k in range(2)]
         while sum(worker.job_id is not None for worker in engine.status().devices[0].workers) < 2:
             time.sleep(0.01)
-        urgent = engine.submit(pieces("winning-2k"), insecure_rs=(13, 17), request_id="urgent").wait()
+        urgent = engine.submit(pieces_of("winning-2k"), insecure_rs=(13, 17), request_id="urgent").wait()
         assert urgent is not None
         assert urgent.require_proof().hex() == EXPECT["vectors"]["winning-2k"]["proof"]["bytes"]
         for job in jobs:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,15 +23,14 @@ from cuzk.sector.bincode import (
 from cuzk.sector.bincode import read as read_records
 from cuzk.sector.shape import GIB, KIB, shape_of
 from cuzk.sector.tree_form import c_and_r_form
+from tests.sector.other_vectors import document
 
-OTHER = Path(__file__).parents[1] / "vectors" / "other"
 SIZES = {"winning-2k": 2, "winning-32k": 32, "window-2k": 2, "window-4k": 4, "window-16k": 16}
 AT = 8 + 32 + 8 + 8  # of the first inclusion proof: behind sector, comm_r and two counts
 
 
 def pieces_of(name: str) -> list[bytes]:
-    document = json.loads((OTHER / f"{name}.json").read_text())
-    return [base64.b64decode(piece) for piece in document["vanilla_proofs"]]
+    return [base64.b64decode(piece) for piece in document(name)["vanilla_proofs"]]
 
 
 def post_form(kib: int, challenges: int) -> Form:

@@ -12,8 +12,8 @@ import pytest
 from cuzk.errors import InputError
 from cuzk.sector.pieces import Pieces, SideInputs, encode_envelope, parse_envelope, parse_list
 from cuzk.sector.registered_proof import ApiVersion
+from tests.sector.other_vectors import OTHER
 
-OTHER = Path(__file__).parents[1] / "vectors" / "other"
 ENVELOPES = sorted(path for path in OTHER.glob("w*.json") if ".vanilla" not in path.name)
 WINDOW: dict[str, Any] = {"kind": "window", "sector_size": 2048, "vanilla_proofs": ["AAEC"]}
 

@@ -20,7 +20,7 @@ from cuzk.sector.post import PostInput, challenges, piece_form, read_post, synth
 from cuzk.sector.post_shape import WINDOW, WINNING, post_shape, post_shapes
 from cuzk.sector.registered_proof import ApiVersion
 from cuzk.sector.shape import GIB, KIB, MIB, all_shapes
-from tests.sector.post_vectors import EXPECT, NAMES, document, expected, pieces
+from tests.sector.other_vectors import EXPECT, POSTS, document, expected, pieces_of
 
 DEVICE = CpuDevice(threads=2)
 PATH_BYTES = 556  # of an R path at 2 KiB
@@ -57,10 +57,10 @@ def flipped(given: Pieces, number: int, byte: int, bit: int = 0) -> Pieces:
 # ---- what passes ----
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", POSTS)
 def test_upstreams_sectors_pass_and_have_a_verifiers_inputs(name: str) -> None:
-    read = read_post(pieces(name))
-    check(pieces(name))
+    read = read_post(pieces_of(name))
+    check(pieces_of(name))
     assert [row.tobytes().hex() for row in read.public_inputs(0)] == expected(name)["public_inputs"]
     said = document(name)["sectors"]
     assert read.sector_ids.tolist() == [sector["id"] for sector in said]
@@ -98,10 +98,9 @@ def test_parameters_have_their_published_names(kind: str) -> None:
 
 
 def test_unpublished_parameters_have_upstreams_names() -> None:
-    for name in NAMES:
-        assert (
-            f"{read_post(pieces(name)).shape.parameter_stem}." in EXPECT["vectors"][name]["param_file"] + "."
-        )
+    for name in POSTS:
+        stem = read_post(pieces_of(name)).shape.parameter_stem
+        assert f"{stem}." in EXPECT["vectors"][name]["param_file"] + "."
 
 
 # ---- what does not ----
@@ -127,13 +126,13 @@ PLACES = {  # of window-2k, piece 1: byte, and what is said of it
 def test_a_flipped_bit_is_found_and_placed(part: str) -> None:
     byte, said = PLACES[part]
     with pytest.raises(InputError, match=said):
-        check(flipped(pieces("window-2k"), 1, byte))
+        check(flipped(pieces_of("window-2k"), 1, byte))
 
 
 @settings(max_examples=150)
 @given(data=st.data())
 def test_no_flipped_bit_anywhere_passes(data: st.DataObject) -> None:
-    whole = pieces(data.draw(st.sampled_from(["window-2k", "window-16k", "winning-32k"])))
+    whole = pieces_of(data.draw(st.sampled_from(["window-2k", "window-16k", "winning-32k"])))
     number = data.draw(st.integers(0, len(whole.pieces) - 1))
     byte = data.draw(st.integers(0, len(whole.pieces[number]) - 1))
     said = refusal(flipped(whole, number, byte, data.draw(st.integers(0, 7))))
@@ -148,7 +147,7 @@ def test_no_flipped_bit_anywhere_passes(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_a_mutated_piece_is_refused_and_never_crashes(data: st.DataObject) -> None:
     """Bytes replaced, cut out or put in, the end cut off: whatever it is, it is said where."""
-    whole = pieces(data.draw(st.sampled_from(["window-2k", "window-4k", "winning-2k"])))
+    whole = pieces_of(data.draw(st.sampled_from(["window-2k", "window-4k", "winning-2k"])))
     number = data.draw(st.integers(0, len(whole.pieces) - 1))
 
     def mutate(piece: bytearray) -> None:
@@ -177,19 +176,19 @@ def test_a_hash_that_is_not_below_r_is_found_and_placed(at: int, place: str, val
     def overflow(piece: bytearray) -> None:
         piece[at : at + 32] = value.to_bytes(32, "little")
 
-    said = refusal(changed(pieces("window-2k"), 0, overflow))
+    said = refusal(changed(pieces_of("window-2k"), 0, overflow))
     assert f"piece 0 (sector 100), {place}: the hash is not below r" in said
 
 
 def test_every_path_of_a_winning_proof_is_checked() -> None:
-    whole = pieces("winning-2k")
+    whole = pieces_of("winning-2k")
     for challenge in range(66):
         said = refusal(flipped(whole, 0, FIRST_PATH + challenge * PATH_BYTES + 100))
         assert f"piece 0 (sector 100), challenge {challenge}, R path" in said
 
 
 def test_sectors_out_of_order_or_twice_are_refused() -> None:
-    whole = pieces("window-2k")
+    whole = pieces_of("window-2k")
     first, second = whole.pieces
     said = refusal(replace(whole, pieces=(second, first)))
     assert "piece 1 (sector 100): sector 100 comes after sector 107" in said
@@ -198,7 +197,7 @@ def test_sectors_out_of_order_or_twice_are_refused() -> None:
 
 @pytest.mark.parametrize(("name", "count", "most"), [("window-2k", 3, "1 to 2"), ("winning-2k", 2, "one")])
 def test_too_many_or_no_pieces_are_refused(name: str, count: int, most: str) -> None:
-    whole = pieces(name)
+    whole = pieces_of(name)
     assert f"{count} pieces where {most} can be proven" in refusal(
         replace(whole, pieces=whole.pieces[:1] * count)
     )
@@ -223,7 +222,7 @@ def test_too_many_or_no_pieces_are_refused(name: str, count: int, most: str) -> 
 )
 def test_a_statement_that_does_not_fit_the_pieces_is_refused(changes: dict, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        check(replace(pieces("window-2k-v1-p1"), **changes))
+        check(replace(pieces_of("window-2k-v1-p1"), **changes))
 
 
 # ---- what nobody sealed ----
@@ -262,14 +261,14 @@ def test_a_whole_window_of_32_gib_passes() -> None:
 
 
 def test_facts_tell_what_is_proven() -> None:
-    facts = read_post(pieces("window-2k")).facts()
+    facts = read_post(pieces_of("window-2k")).facts()
     assert facts["proof"]["kind"] == WINDOW and facts["proof"]["sector size"] == "2KiB"
     assert (facts["sectors"]["count"], facts["sectors"]["first"], facts["sectors"]["last"]) == (2, 100, 107)
     assert json.loads(json.dumps(facts)) == facts
 
 
 def test_arrays_of_an_input_cannot_be_written() -> None:
-    read: PostInput = read_post(pieces("window-2k"))
+    read: PostInput = read_post(pieces_of("window-2k"))
     for array in (read.sector_ids, read.comm_r, read.comm_c, read.comm_r_last, read.paths.siblings):
         assert not array.flags.writeable
-    assert piece_form(read.shape).dtype.itemsize == len(pieces("window-2k").pieces[0])
+    assert piece_form(read.shape).dtype.itemsize == len(pieces_of("window-2k").pieces[0])

@@ -16,10 +16,10 @@ from cuzk.kernels.modulus import FR
 from cuzk.sector.shape import GIB, KIB
 from cuzk.sector.update import challenges, encoders, piece_form, read_update
 from cuzk.sector.update_shape import update_shape_of
-from tests.sector.updates import EXPECTED, NAMES, update_pieces
+from tests.sector.other_vectors import EXPECT, UPDATES, pieces_of
 
 DEVICE = CpuDevice(1)
-SNAP_2K = update_pieces("snap-2k")
+SNAP_2K = pieces_of("snap-2k")
 
 
 def check(pieces):
@@ -36,9 +36,9 @@ def refusal(pieces):
     return caught.value
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", UPDATES)
 def test_upstreams_updates_pass_and_give_upstreams_public_inputs(name: str) -> None:
-    pieces, expected = update_pieces(name), EXPECTED["vectors"][name]
+    pieces, expected = pieces_of(name), EXPECT["vectors"][name]
     check(pieces)
     update = read_update(pieces)
     assert update.shape.parameter_stem == expected["param_file"]
@@ -150,12 +150,12 @@ def test_a_wrong_value_is_refused_with_its_place(place: str) -> None:
 
 
 def test_a_value_of_the_second_partition_is_named_there() -> None:
-    pieces = changed(update_pieces("snap-16k"), f"{PROOF}.proof_r_old.leaf", ONE, partition=1)
+    pieces = changed(pieces_of("snap-16k"), f"{PROOF}.proof_r_old.leaf", ONE, partition=1)
     assert refusal(pieces).where == "snap-16k, partition 1, challenge 3, old R path"
 
 
 def test_an_apex_leaf_that_no_challenge_is_below_is_refused() -> None:
-    pieces = update_pieces("snap-16k")
+    pieces = pieces_of("snap-16k")
     challenged = challenges(update_shape_of(16 * KIB), pieces.comm_r_new, 1, DEVICE)
     below = min(set(range(128)) - set((challenged // 2 % 128).tolist()))
     error = refusal(changed(pieces, f"apex_leafs.items.{below}", ONE, partition=1))
@@ -208,7 +208,7 @@ def test_commitments_that_cannot_be_are_refused_by_name(name: str, value: bytes,
 
 
 def test_pieces_in_another_order_or_number_are_refused() -> None:
-    pieces = update_pieces("snap-16k")
+    pieces = pieces_of("snap-16k")
     error = refusal(replace(pieces, pieces=pieces.pieces[::-1]))
     assert error.where == "snap-16k, partition 0"
     assert error.what == "the opened nodes are not those that comm_r_new asks for"

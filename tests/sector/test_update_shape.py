@@ -9,7 +9,7 @@ import pytest
 from cuzk.errors import InputError
 from cuzk.sector.shape import GIB, KIB, MIB
 from cuzk.sector.update_shape import update_shape_of, update_shapes
-from tests.sector.updates import EXPECTED, NAMES, OTHER
+from tests.sector.other_vectors import EXPECT, OTHER, UPDATES
 
 # p, high select, b, g, D, e
 TABLE = {
@@ -45,10 +45,10 @@ def test_published_parameters_have_their_names(sector_bytes: int) -> None:
     assert update_shape_of(sector_bytes).parameter_stem in names
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", UPDATES)
 def test_parameters_of_vectors_have_their_names(name: str) -> None:
     (shape,) = (
-        shape for shape in update_shapes() if shape.parameter_stem == EXPECTED["vectors"][name]["param_file"]
+        shape for shape in update_shapes() if shape.parameter_stem == EXPECT["vectors"][name]["param_file"]
     )
     assert shape.kind == "snap-update"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cuzk.server import proving_pb2 as pb
+from tests.sector.other_vectors import document
 
 VECTORS = Path(__file__).resolve().parents[1] / "vectors"
 C1 = VECTORS / "porep" / "2k-random.json"
@@ -31,7 +32,7 @@ def porep_request(data: bytes | None = None, **fields: Any) -> pb.SubmitProofReq
 
 def pieces_request(name: str, **fields: Any) -> pb.SubmitProofRequest:
     """Of a vector of another kind: "snap-2k"."""
-    said = json.loads((VECTORS / "other" / f"{name}.json").read_bytes())
+    said = document(name)
     given: dict[str, Any] = {
         "request_id": name,
         "proof_kind": KINDS[said["kind"]],

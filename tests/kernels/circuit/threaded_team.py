@@ -108,7 +108,7 @@ def together(size: int, work: Callable[[int], None]) -> None:
 
 def filled_by_teams(circuit: Circuit, values: FreeValues, size: int) -> Assignment:
     assignment = Assignment(
-        values=np.zeros((circuit.num_inputs + len(circuit.full_aux), 4), np.uint64),
+        values=np.zeros((circuit.num_inputs + circuit.num_full, 4), np.uint64),
         bits=np.zeros(circuit.num_aux, np.uint8),
         num_inputs=circuit.num_inputs,
     )
