@@ -57,15 +57,16 @@ STACK_BYTES = 1 << 10
 _STREAMING_ORDER: tuple[SectionName, ...] = ("h", "l", "a", "b_g1", "b_g2")
 
 
-#: Of a section, for so many points at a time: the card's memory that bringing them takes beside their rows.
-ReaderBytes = Callable[[SectionName, int], int]
+#: Of a section, for so many points at a time, on a card of so many multiprocessors: the memory that bringing
+#: them takes beside their rows.
+ReaderBytes = Callable[[SectionName, int, int], int]
 
 
 def form_of(section: SectionName) -> Form:
     return FQ2_GPU if section == "b_g2" else FQ_GPU
 
 
-def of_decoder(section: SectionName, largest: int) -> int:
+def of_decoder(section: SectionName, largest: int, multiprocessors: int) -> int:
     """What encodings of a parameter file take while they come in: a `ReaderBytes`."""
     return decoder_bytes(form_of(section), largest)
 
@@ -222,16 +223,17 @@ class CardPlan:
         counts: PointCounts,
         full: FullCounts,
         synthesis_bytes: int,
+        reader_bytes: ReaderBytes = of_decoder,
     ) -> CardPlan:
         """The least memory that costs hardly any time against `of`: for a card that circuits share.
 
         Nothing more is streamed for it: that takes the bus, which is not in the expected time.
         """
-        fastest = sparing = cls.of(facts, counts, full, synthesis_bytes)
+        fastest = sparing = cls.of(facts, counts, full, synthesis_bytes, reader_bytes)
         most_ms = fastest.expected_ms + max(_SPARING_LOSS * fastest.expected_ms, _SPARING_LOSS_MS)
         while True:
             within = replace(facts, free_bytes=sparing.peak_bytes + facts.reserve_bytes - 1)
-            less = cls.of(within, counts, full, synthesis_bytes)
+            less = cls.of(within, counts, full, synthesis_bytes, reader_bytes)
             is_slower = less.expected_ms > most_ms or less.streamed_bytes > fastest.streamed_bytes
             if not less.fits or is_slower:
                 return replace(sparing, facts=facts)
@@ -252,8 +254,9 @@ class CardPlan:
         The MSM over h takes the memory that all else leaves, the others' make do with what it takes.
         """
         read = {
-            name: reader_bytes(name, min(most, counts.of(name))) if (most := cut.get(name)) else 0
+            name: reader_bytes(name, min(most, counts.of(name)), facts.multiprocessors) if most else 0
             for name, _ in SECTIONS
+            for most in (cut.get(name),)
         }
         others = tuple(
             _over_variables(facts, counts, full, name, cut.get(name), read[name]) for name, _ in SECTIONS[1:]

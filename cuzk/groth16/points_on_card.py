@@ -90,7 +90,7 @@ class PointsOfFile:
         return _FileReader(self.file, section, PointDecoder(device, form_of(section), largest))
 
     def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:
-        return of_decoder(section, largest)
+        return of_decoder(section, largest, multiprocessors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -123,7 +123,7 @@ class GpuTarget:
             return
         try:
             facts, nbytes = self._opened.result()[1], synthesis_layout(circuit).nbytes
-            plan = CardPlan.of(facts, self._counts, full_counts(circuit), nbytes, self._reader_bytes)
+            plan = CardPlan.of(facts, self._counts, full_counts(circuit), nbytes, self._points.reader_bytes)
             plan.require(self.name)
             if self._memory_limit is not None and facts.free_bytes < self._memory_limit:
                 self._on_event(self._short_of(facts.free_bytes, plan))
@@ -137,9 +137,6 @@ class GpuTarget:
         what = f"points of {', '.join(passing)} pass over the card" if passing else "all points fit"
         of = f"{format_size(free_bytes)} of {format_size(self._memory_limit or 0)}"
         return Notice(level="warning", text=f"{self.name} has {of} free that it may take: {what}")
-
-    def _reader_bytes(self, section: SectionName, largest: int) -> int:
-        return self._points.reader_bytes(section, largest, self._opened.result()[1].multiprocessors)
 
     @property
     def _device(self) -> CudaDevice:

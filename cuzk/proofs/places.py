@@ -9,7 +9,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.engine.seam import Needs
 from cuzk.errors import ResourceError
 from cuzk.events import Notice, OnEvent
-from cuzk.groth16.card_plan import CardFacts, CardPlan
+from cuzk.groth16.card_plan import CardFacts, CardPlan, ReaderBytes, of_decoder
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.synthesis_plan import synthesis_layout
@@ -24,10 +24,17 @@ ROOM_BYTES = 1 << 30
 _LESS, _TIMES = (7, 8), 4
 
 
-def needs_on(choice: Choice, card_bytes: int, circuit: Circuit, host_bytes: int = 0) -> Needs:
+def needs_on(
+    choice: Choice,
+    card_bytes: int,
+    circuit: Circuit,
+    host_bytes: int = 0,
+    reader_bytes: ReaderBytes = of_decoder,
+) -> Needs:
     """What proofs of a circuit take on a device; on a card, of so many bytes, for a plan that spares them.
 
-    host_bytes  what else is held for them
+    host_bytes    what else is held for them
+    reader_bytes  of where points come from, as `CardPlan.of` takes it
     """
     counts = point_counts(circuit)
     if choice.card is None:
@@ -35,9 +42,9 @@ def needs_on(choice: Choice, card_bytes: int, circuit: Circuit, host_bytes: int 
         return Needs(device=0, host=host.peak - host.process + host_bytes)
     facts, synthesis = CardFacts.of(choice.card, card_bytes), synthesis_layout(circuit).nbytes
     full, most = full_counts(circuit), max(0, card_bytes - ROOM_BYTES)
-    plan = CardPlan.sparing(replace(facts, free_bytes=most), counts, full, synthesis)
+    plan = CardPlan.sparing(replace(facts, free_bytes=most), counts, full, synthesis, reader_bytes)
     if not plan.fits:
-        plan = CardPlan.of(facts, counts, full, synthesis)
+        plan = CardPlan.of(facts, counts, full, synthesis, reader_bytes)
     host = MemoryPlan.beside_a_gpu(counts)
     return Needs(device=plan.peak_bytes + facts.reserve_bytes, host=host.peak - host.process + host_bytes)
 

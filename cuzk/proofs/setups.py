@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cuzk.circuit.builder import Circuit
 from cuzk.events import OnEvent, prefixed, stage
+from cuzk.groth16.card_plan import ReaderBytes, of_decoder
 from cuzk.groth16.locate import find_parameters
 from cuzk.groth16.parameters import SECTIONS, Parameters, open_parameters
 from cuzk.groth16.qap import point_counts
@@ -61,21 +62,24 @@ class Setups(ABC):
         new_target: Callable[[str, int | None], Target],
         checked: Callable[[Target, OnEvent], None],
         host_bytes: int = 0,
+        reader_bytes: ReaderBytes = of_decoder,
     ) -> ProofSetup:
         """The setup whose targets are opened in the same way wherever their points come from.
 
-        new_target  by device, for so many bytes of a card
-        checked     what is done with a target before its first proof
-        host_bytes  that the parameters themselves take
+        new_target    by device, for so many bytes of a card
+        checked       what is done with a target before its first proof
+        host_bytes    that the parameters themselves take
+        reader_bytes  that their points take while they come to a card
         """
         name = setup_name(shape)
 
         def place(k: int, device: str) -> Place:
+            choice, card_bytes = self._choices[device], self._card_bytes[device]
             bytes_of_all = host_bytes if k == 0 else 0
             return Place(
                 f"{name} on {device}",
                 circuit,
-                needs_on(self._choices[device], self._card_bytes[device], circuit, bytes_of_all),
+                needs_on(choice, card_bytes, circuit, bytes_of_all, reader_bytes),
                 lambda most: new_target(device, most),
                 checked,
                 prefixed(self._on_event, f"{device}: "),
@@ -155,6 +159,7 @@ class SyntheticSetups(Setups):
             target,
             _nothing,
             _SCALAR_BYTES * scalars,
+            parameters.reader_bytes,
         )
 
 

@@ -52,6 +52,22 @@ def test_a_sparing_plan_takes_less_memory_for_hardly_more_time(free_gib: float) 
     assert again.peak_bytes <= sparing.peak_bytes + GIB // 2  # who has just that memory plans the same
 
 
+@pytest.mark.parametrize("free_gib", [16, 24, 48])
+def test_a_sparing_plan_counts_what_its_points_take_while_they_come(free_gib: float) -> None:
+    """Who has just that memory, and such points, has a plan."""
+
+    def computed(section: str, largest: int, multiprocessors: int) -> int:
+        return GIB // 4 + 200 * largest // multiprocessors
+
+    sparing = CardPlan.sparing(card(free_gib), LARGE, LARGE_FULL, SYNTHESIS, computed)
+    assert sparing.fits and sparing.streamed_bytes
+    for one in sparing.sections:
+        passing = one.slice_points is not None
+        assert one.reader_bytes == (computed(one.section, one.at_once, 132) if passing else 0)
+    again = card((sparing.peak_bytes + sparing.facts.reserve_bytes) / GIB)
+    assert CardPlan.of(again, LARGE, LARGE_FULL, SYNTHESIS, computed).fits
+
+
 def test_two_large_circuits_fit_a_large_card_by_sparing_plans_and_not_by_the_fastest() -> None:
     assert 2 * large(140).peak_bytes > 140 * GIB
     sparing = CardPlan.sparing(card(140), LARGE, LARGE_FULL, SYNTHESIS)
