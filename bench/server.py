@@ -7,7 +7,7 @@ requests in and answers out. Clients are processes of their own. Check: every an
 input. The peak of memory is that of the daemon and the processes that read its requests, added up.
 
 On a machine that does other things too, --ahead lets the daemon and those who ask for status go before all
-else that runs, as if it had cores of its own; it needs root.
+else that runs, the daemon's readers too, as if it had cores of its own; it needs root.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from cuzk.server.chronicle import Chronicle
 from cuzk.server.contract import SERVICE
 from cuzk.server.feeder import Feeder
 from cuzk.server.journal import Journal, open_journal
+from cuzk.server.kept_memory import keep_memory
 from cuzk.server.kinds import circuit_id
 from cuzk.server.listening import bind, new_server
 from cuzk.server.log import Log
@@ -118,6 +119,7 @@ class Daemon:
 
         Raises UsageError, ResourceError when it cannot start; EngineError when the engine has failed.
         """
+        keep_memory()
         async with AsyncExitStack() as stack:
             self._open(stack)
             self._health = health.aio.HealthServicer()

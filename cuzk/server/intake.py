@@ -83,14 +83,14 @@ def read_with(read: ReadSource, data: bytes, check: bool) -> ProofRequest:
     )
 
 
-def as_prove_request(submit: bytes) -> bytes:
-    """The bytes of a ProveRequest around those of a SubmitProofRequest."""
-    length, prefix = len(submit), bytearray([pb.ProveRequest.SUBMIT_FIELD_NUMBER << 3 | _LENGTH_DELIMITED])
-    while length >= 0x80:
-        prefix.append(length & 0x7F | 0x80)
-        length >>= 7
-    prefix.append(length)
-    return bytes(prefix) + submit
+def prove_request_head(nbytes: int) -> bytes:
+    """With it, the bytes of a SubmitProofRequest, so many, become those of a ProveRequest."""
+    head = bytearray([pb.ProveRequest.SUBMIT_FIELD_NUMBER << 3 | _LENGTH_DELIMITED])
+    while nbytes >= 0x80:
+        head.append(nbytes & 0x7F | 0x80)
+        nbytes >>= 7
+    head.append(nbytes)
+    return bytes(head)
 
 
 def digest_of(submit: pb.SubmitProofRequest) -> str:

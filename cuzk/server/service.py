@@ -5,7 +5,9 @@ A proof that fails is an answer, not an error of the call. Errors of gRPC say: t
 (RESOURCE_EXHAUSTED).
 
 Submit and Prove take their one message as a stream of one, which is the same on the wire: a request of 200 MB
-stays at the client until it is its turn to be received.
+stays at the client until it is its turn to be received. While gRPC puts a message together nothing else in
+Python runs, so a large one must not follow another at once: one is received, while one that came before it is
+written.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from cuzk.server.book import Book, Entry
 from cuzk.server.card_readings import CardReading
 from cuzk.server.contract import SERVICE
 from cuzk.server.feeder import Feeder
-from cuzk.server.intake import as_prove_request
+from cuzk.server.intake import prove_request_head
 from cuzk.server.log import Log
 from cuzk.server.messages import (
     code_of,
@@ -43,8 +45,8 @@ from cuzk.server.store import Store
 POSITION_KEY, DURABLE_KEY = "cuzk-queue-position", "cuzk-durable"
 
 _LOG = Log("cuzk_server.service")
-_RECEIVING = 2  # requests received at once: each large one takes three times its size, and Python's lock
-_SLOW_S = 5.0  # after which one that is still being received lets another begin
+_HELD = 2  # requests at once that are received or written: each takes its size, twice for a moment
+_SLOW_S = 2.0  # after which one that is still being received lets another begin
 _RECEIVE_S = 120.0  # after which a client that sends no request is given up
 _MS = 1000
 
@@ -72,17 +74,17 @@ class Service:
         self._book, self._feeder, self._readers, self._prover = book, feeder, readers, prover
         self._store, self._is_durable = store, is_durable
         self._metrics, self._cards = metrics, cards
-        self._receiving = asyncio.Semaphore(_RECEIVING)
+        self._receiving, self._held = asyncio.Lock(), asyncio.Semaphore(_HELD)
         self.is_open = True
 
     # ---- proofs ----
 
-    async def submit(self, stream: AsyncIterator[bytes], context: Any) -> pb.SubmitProofResponse:
-        entry, position = await self._accepted(stream, context, as_prove_request, is_kept=True)
+    async def submit(self, context: Any) -> pb.SubmitProofResponse:
+        entry, position = await self._accepted(context, prove_request_head, is_kept=True)
         return pb.SubmitProofResponse(job_id=entry.id, queue_position=position)
 
-    async def prove(self, stream: AsyncIterator[bytes], context: Any) -> pb.ProveResponse:
-        entry, _ = await self._accepted(stream, context, lambda raw: raw, is_kept=False)
+    async def prove(self, context: Any) -> pb.ProveResponse:
+        entry, _ = await self._accepted(context, lambda nbytes: b"", is_kept=False)
         await self._book.wait(entry)
         error = None if entry.outcome is None else entry.outcome.error
         if isinstance(error, InputError | HandedBack):
@@ -110,14 +112,16 @@ class Service:
 
     async def _accepted(
         self,
-        stream: AsyncIterator[bytes],
         context: Any,
-        as_prove: Callable[[bytes], bytes],
+        head: Callable[[int], bytes],
         *,
         is_kept: bool,
     ) -> tuple[Entry, int]:
-        """The job of the request, read and checked, and how many jobs were waiting before it came."""
-        payload, name = await self._stored(stream, context, as_prove), "SubmitProof" if is_kept else "Prove"
+        """The job of the request, read and checked, and how many jobs were waiting before it came.
+
+        head  what makes a ProveRequest of a message of so many bytes, written before it
+        """
+        payload, name = await self._stored(context, head), "SubmitProof" if is_kept else "Prove"
         try:
             request = await self._readers.read(payload, check=True)
         except CuzkError as error:
@@ -148,20 +152,19 @@ class Service:
             raise
         return entry, position
 
-    async def _stored(
-        self, stream: AsyncIterator[bytes], context: Any, as_prove: Callable[[bytes], bytes]
-    ) -> Payload:
+    async def _stored(self, context: Any, head: Callable[[int], bytes]) -> Payload:
         if not self.is_open:
             await _abort_closing(context)
         received: asyncio.Future[bytes] | None = None
         try:
-            async with self._receiving:
-                received = asyncio.ensure_future(anext(stream, b""))
-                await asyncio.wait({received}, timeout=_SLOW_S)
+            async with self._held:
+                async with self._receiving:
+                    received = asyncio.ensure_future(_message(context))
+                    await asyncio.wait({received}, timeout=_SLOW_S)
                 if received.done():
-                    return await self._put(as_prove(received.result()), context)
-            raw = await asyncio.wait_for(received, _RECEIVE_S - _SLOW_S)
-            return await self._put(as_prove(raw), context)
+                    return await self._put(received.result(), head, context)
+            await asyncio.wait_for(received, _RECEIVE_S - _SLOW_S)
+            return await self._put(received.result(), head, context)
         except (TimeoutError, asyncio.TimeoutError):
             await context.abort(grpc.StatusCode.ABORTED, f"no request came within {_RECEIVE_S:.0f} s")
             raise
@@ -169,9 +172,9 @@ class Service:
             if received is not None:
                 received.cancel()
 
-    async def _put(self, data: bytes, context: Any) -> Payload:
+    async def _put(self, message: bytes, head: Callable[[int], bytes], context: Any) -> Payload:
         try:
-            return await self._store.put(data)
+            return await self._store.put(head(len(message)), message)
         except BusyError as error:
             await _abort(context, error)
 
@@ -227,7 +230,11 @@ def _unary(method: Any, request: Any) -> Any:
 
 
 def _stream_of_one(method: Any) -> Any:
-    return grpc.stream_unary_rpc_method_handler(method, response_serializer=_serialized)
+    async def call(_: AsyncIterator[bytes], context: Any) -> Any:
+        """The stream is read through the context: iterating over it keeps the message until the call ends."""
+        return await method(context)
+
+    return grpc.stream_unary_rpc_method_handler(call, response_serializer=_serialized)
 
 
 def _serialized(message: Any) -> bytes:
@@ -238,6 +245,12 @@ def _serialized(message: Any) -> bytes:
 def _bytes_of(prover: Prover, circuit: str) -> int:
     """What the parameters of a circuit take now."""
     return sum(one.size_bytes for one in loaded_srs(prover.status()) if one.circuit_id == circuit)
+
+
+async def _message(context: Any) -> bytes:
+    """The one that the client sends, nothing if it sends none."""
+    message: bytes = await context.read()
+    return b"" if message is grpc.aio.EOF else message
 
 
 async def _abort(context: Any, error: CuzkError) -> NoReturn:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -36,17 +37,18 @@ class Store:
         self._has_failed = False
         self.on_disk = self.in_memory = 0
 
-    async def put(self, data: bytes) -> Payload:
+    async def put(self, *parts: bytes) -> Payload:
         """The payload of that content. Raises BusyError when there is no room for it anywhere."""
-        if self._folder is not None and self.on_disk + len(data) <= self._disk_bytes:
-            self.on_disk += len(data)
-            payload = Payload(path=self._folder / f"{secrets.token_hex(16)}{_SUFFIX}", size=len(data))
+        size = sum(map(len, parts))
+        if self._folder is not None and self.on_disk + size <= self._disk_bytes:
+            self.on_disk += size
+            payload = Payload(path=self._folder / f"{secrets.token_hex(16)}{_SUFFIX}", size=size)
             loop = asyncio.get_running_loop()
-            written = loop.run_in_executor(self._threads, _write, payload.path, data)
+            written = loop.run_in_executor(self._threads, _write, payload.path, parts)
             try:
                 await asyncio.shield(written)
             except OSError as error:
-                self.on_disk -= len(data)
+                self.on_disk -= size
                 self._say_once(error)
             except asyncio.CancelledError:  # the client went away; the thread writes on
                 written.add_done_callback(partial(self._abandon, payload))
@@ -54,14 +56,14 @@ class Store:
             else:
                 self._has_failed = False
                 return payload
-        if self.in_memory + len(data) > self._memory_bytes:
+        if self.in_memory + size > self._memory_bytes:
             raise BusyError(
-                f"there is no room for this request of {format_size(len(data))} beside those that wait",
+                f"there is no room for this request of {format_size(size)} beside those that wait",
                 where="journal",
                 next="send it again when fewer jobs wait; give the journal more room",
             )
-        self.in_memory += len(data)
-        return Payload(content=data, size=len(data))
+        self.in_memory += size
+        return Payload(content=b"".join(parts), size=size)
 
     def _abandon(self, payload: Payload, written: asyncio.Future[None]) -> None:
         written.exception()  # nobody is interested any more
@@ -95,12 +97,13 @@ def leftovers(folder: Path, used: set[Path]) -> list[Path]:
     return [path for path in folder.iterdir() if path.suffix in (_SUFFIX, _PART_SUFFIX) and path not in used]
 
 
-def _write(path: Path | None, data: bytes) -> None:
+def _write(path: Path | None, parts: Sequence[bytes]) -> None:
     """Whole or not at all. No wait for the disk: a process that is killed takes nothing with it."""
     assert path is not None
     part = path.with_suffix(_PART_SUFFIX)
     try:
-        part.write_bytes(data)
+        with part.open("wb") as file:
+            file.writelines(parts)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from cuzk.server.address import parse_address
 from cuzk.server.daemon import Daemon, DaemonSettings
 from cuzk.timeline.record import Timeline
 from tests.server.fakes import MIB, FakeProver, read_fake
+from tests.server.load import go_behind
 
 
 def main() -> None:
@@ -44,7 +45,7 @@ def main() -> None:
         opening_s=given.opening_s, host_bytes=given.host_mib * MIB, recorder=Timeline(sys.stderr.buffer)
     )
     try:
-        daemon = Daemon(settings, prover, read_fake, metrics=lambda: "cuzk_fake 1\n")
+        daemon = Daemon(settings, prover, read_fake, prepare=go_behind, metrics=lambda: "cuzk_fake 1\n")
         asyncio.run(daemon.run())
     except CuzkError as error:
         sys.exit(str(error))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.intake import as_prove_request, digest_of, read_request
+from cuzk.server.intake import digest_of, prove_request_head, read_request
 from cuzk.server.seam import ProofRequest
 from tests.server.requests import pieces_request, porep_request, spoilt_c1
 
@@ -131,4 +131,4 @@ def test_pieces_cut_otherwise_are_other_inputs(one: list[bytes], other: list[byt
 def test_a_submit_request_is_wrapped_as_a_prove_request(data: bytes) -> None:
     submit = pb.SubmitProofRequest(vanilla_proof=data)
     raw = submit.SerializeToString()
-    assert pb.ProveRequest.FromString(as_prove_request(raw)) == pb.ProveRequest(submit=submit)
+    assert pb.ProveRequest.FromString(prove_request_head(len(raw)) + raw) == pb.ProveRequest(submit=submit)

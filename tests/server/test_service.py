@@ -17,7 +17,7 @@ from cuzk.server.contract import SERVICE
 from cuzk.server.daemon import Daemon
 from cuzk.server.messages import status_message
 from tests.server.fakes import MIB, FakeProver, proof_of
-from tests.server.hall import SOON_S, Caller, porep, refused, running
+from tests.server.hall import SOON_S, Caller, porep, refused, running, until
 
 COMPLETED, CANCELLED = pb.AwaitProofResponse.COMPLETED, pb.AwaitProofResponse.CANCELLED
 Scenario = Callable[[Daemon, Caller], Awaitable[None]]
@@ -141,6 +141,22 @@ def test_a_card_is_shown_as_its_driver_names_it() -> None:
     prover.close()
     shown = [(gpu.ordinal, gpu.name, gpu.vram_total_bytes, gpu.vram_free_bytes) for gpu in status.gpus]
     assert shown == [(0, "NVIDIA H200", 100, 70), (1, "cuda:1", 16 * MIB, 16 * MIB)]
+
+
+def test_one_request_is_received_at_a_time(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        first = caller.channel.stream_unary(f"/{SERVICE}/Prove")(timeout=SOON_S)
+        await first.wait_for_connection()
+        await until(daemon.service._receiving.locked)
+        second = asyncio.ensure_future(caller.prove(porep("second")))
+        await asyncio.sleep(0.2)
+        assert not second.done()
+        await first.write(pb.ProveRequest(submit=porep("first")).SerializeToString())
+        await first.done_writing()
+        assert (await second).result.proof == proof_of(porep("second"))
+        assert pb.ProveResponse.FromString(await first).result.proof == proof_of(porep("first"))
+
+    played(tmp_path, scenario)
 
 
 def test_clients_that_send_no_request_hold_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
