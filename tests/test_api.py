@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import cuzk
-from cuzk import cli
 from cuzk.api import Source
 from cuzk.errors import DeviceError, InputError, ParameterError, ProofError, UsageError
 from cuzk.events import Event, Notice, StageDone
@@ -23,6 +21,7 @@ from cuzk.groth16.verify import Verifier
 from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.public_inputs import public_inputs
+from tests.cli.running import run
 
 POREP = Path(__file__).parent / "vectors" / "porep"
 VECTORS = json.loads((POREP / "vectors.json").read_text())
@@ -89,8 +88,8 @@ def test_fresh_proofs_differ_and_hold_and_points_are_checked_at_first_use_only(
     """The second proof is the command's, which gives what the function gives."""
     events: list[Event] = []
     first = cuzk.prove(C1, params=sector_params, on_event=events.append)
-    arguments = ["prove", str(C1), "--params", str(sector_params), "--partition", "0", "--json"]
-    command = CliRunner().invoke(cli.main, arguments)
+    arguments = ["prove", C1, "--params", sector_params, "--partition", "0", "--json"]
+    command = run(*arguments)
     assert command.exit_code == 0, command.stderr
     second = json.loads(command.stdout)
 

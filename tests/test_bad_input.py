@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from py_ecc import optimized_bls12_381 as oracle
 
-from cuzk import cli, parameters
+from cuzk import parameters
 from cuzk.groth16 import manifest
 from cuzk.groth16.manifest import ManifestEntry
 from cuzk.kernels.modulus import FR
 from cuzk.proofs import proving
+from tests.cli.running import run
 from tests.sector.documents import CASES, POREP, VECTORS, compact, inner, outer, wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +38,7 @@ WHOLE = compact(outer(FILE))
 
 def refused(*arguments: object) -> str:
     """The message of a command that must fail as bad input does: what, where and next, a line each."""
-    result = CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+    result = run(*arguments)
     assert (result.exit_code, result.stdout) == (1, ""), result.output
     assert "Traceback" not in result.stderr and "mistake in cuzk" not in result.stderr
     message = result.stderr[result.stderr.index("error: ") :]

@@ -8,12 +8,11 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from cuzk import config
-from cuzk.cli import main
 from cuzk.config_keys import KEYS
 from cuzk.errors import InputError
+from tests.cli.running import run
 
 
 @pytest.fixture
@@ -207,7 +206,7 @@ def test_all_mistakes_of_a_file_are_found_at_once(written) -> None:
 def test_what_is_shown_as_effective_is_a_file_of_the_same_meaning(written, tmp_path: Path) -> None:
     for text in ("", EVERY_KEY, DAEMONS_FILE, '[memory]\npinned_budget = "50GiB"\n'):
         path = written(text)
-        shown = CliRunner().invoke(main, ["config", "show", "--effective", "--config", str(path)])
+        shown = run("config", "show", "--effective", "--config", str(path))
         assert shown.exit_code == 0, shown.stderr
         again = tmp_path / "again.toml"
         again.write_text(shown.stdout)
@@ -216,14 +215,14 @@ def test_what_is_shown_as_effective_is_a_file_of_the_same_meaning(written, tmp_p
 
 def test_the_origin_of_each_value_is_shown(written) -> None:
     path = written('[srs]\n\nparam_cache = "/data/zk/params"\n')
-    shown = CliRunner().invoke(main, ["config", "show", "--effective", "--config", str(path)]).stdout
+    shown = run("config", "show", "--effective", "--config", str(path)).stdout
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert 'folder = "/data/zk/params" # line 3' in lines
     assert 'device = "auto" # default' in lines
     assert "# threads unset: every core # default" in lines
-    plain = CliRunner().invoke(main, ["config", "show", "--config", str(path)]).stdout
+    plain = run("config", "show", "--config", str(path)).stdout
     assert plain.splitlines()[1:] == ["", "[srs]", 'param_cache = "/data/zk/params"  # line 3']
-    as_json = CliRunner().invoke(main, ["config", "show", "--json", "--config", str(path)]).stdout
+    as_json = run("config", "show", "--json", "--config", str(path)).stdout
     assert json.loads(as_json)["keys"] == {
         "srs.param_cache": {"value": "/data/zk/params", "where": f"{path}:3"}
     }
@@ -238,10 +237,10 @@ def test_the_origin_of_a_budget_is_that_of_the_name_which_counts(written) -> Non
 
 
 def test_a_check_ends_with_one_where_there_is_a_mistake(written) -> None:
-    good = CliRunner().invoke(main, ["config", "check", str(written("[prover]\nthreads = 2\n"))])
+    good = run("config", "check", str(written("[prover]\nthreads = 2\n")))
     assert (good.exit_code, good.stderr) == (0, "")
     assert good.stdout.endswith("cuzk.toml: 1 keys, no mistake\n")
-    bad = CliRunner().invoke(main, ["config", "check", "--json", str(written("[prover]\nthread = 2\n"))])
+    bad = run("config", "check", "--json", str(written("[prover]\nthread = 2\n")))
     assert bad.exit_code == 1
     [problem] = json.loads(bad.stdout)["problems"]
     assert problem["where"].endswith("cuzk.toml:2")

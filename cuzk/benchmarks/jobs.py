@@ -42,6 +42,18 @@ class BenchedJob:
     timings: dict[str, int]
     error: str | None
 
+    def proven(self, proof: bytes, partitions: tuple[int, ...] = ()) -> ProveResult:
+        """The same in the form of `cuzk.prove`."""
+        timings = Timings(**{name: self.timings[name] for name in Timings.__dataclass_fields__})
+        return ProveResult(
+            status=self.status,
+            job_id=self.job_id,
+            proof=proof,
+            partitions=partitions,
+            timings=timings,
+            wall_ms=self.wall_ms,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsBench:
@@ -208,24 +220,10 @@ def _exit_code(outcome: JobResult | CuzkError) -> int:
 
 
 def _as_prove_result(job: BenchedJob, outcome: JobResult | CuzkError) -> ProveResult | None:
-    """The same in the form of `cuzk.prove`, if there is a proof."""
+    """If there is a proof."""
     if isinstance(outcome, CuzkError) or outcome.proof is None:
         return None
-    took = outcome.timings
-    return ProveResult(
-        status=outcome.status.value,
-        job_id=outcome.job_id,
-        proof=outcome.proof,
-        partitions=outcome.partitions,
-        timings=Timings(
-            total_ms=took.total_ms,
-            queue_ms=took.queue_ms,
-            srs_ms=took.srs_ms,
-            synth_ms=took.synth_ms,
-            gpu_ms=took.gpu_ms,
-        ),
-        wall_ms=job.wall_ms,
-    )
+    return job.proven(outcome.proof, outcome.partitions)
 
 
 def _measured(log: io.BytesIO) -> Iterator[str]:

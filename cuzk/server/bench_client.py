@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from cuzk.api import ProveResult, Timings
+from cuzk.api import ProveResult
 from cuzk.benchmarks.figures import Figures
 from cuzk.benchmarks.jobs import BenchedJob, JobsBench, prove_many
 from cuzk.errors import CuzkError, InputError, ProofError
@@ -123,13 +123,4 @@ def _job(job_id: str, begin: float, status: str, timings: dict[str, int], error:
 
 def _as_prove_result(outcome: Outcome) -> ProveResult | None:
     job, answer, _ = outcome
-    if answer is None or job.error is not None:
-        return None
-    return ProveResult(
-        status=job.status,
-        job_id=job.job_id,
-        proof=answer.proof,
-        partitions=(),
-        timings=Timings(**job.timings),
-        wall_ms=job.wall_ms,
-    )
+    return None if answer is None or job.error is not None else job.proven(answer.proof)

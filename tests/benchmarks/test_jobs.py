@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from cuzk import cli
 from cuzk.benchmarks.figures import Figures, Spread
 from cuzk.benchmarks.jobs import bench_jobs
 from cuzk.cli.engine import EngineFlags
@@ -23,6 +22,7 @@ from cuzk.engine.recorder import NoRecorder, Recorder
 from cuzk.engine.settings import Settings
 from cuzk.errors import InputError, ProofError
 from cuzk.timeline.read import read_log
+from tests.cli import running
 from tests.engine.fakes import FakeSetup, FakeWork, Fate, raises, wrong
 
 
@@ -79,7 +79,7 @@ def swept(*arguments: str) -> Result:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, ["bench", *arguments])
+    return running.run("bench", *arguments)
 
 
 def bench(source: str = "c1.json", *, fates: list[Fate] | None = None, **options: Any) -> Any:

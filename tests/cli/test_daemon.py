@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from cuzk.cli import main
+from tests.cli.running import run
 from tests.server.processes import READY, daemon, started
 
 POREP = Path(__file__).parents[1] / "vectors" / "porep"
@@ -28,13 +27,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield path
 
 
-def cuzk(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
-
-
 def test_the_status_report_is_that_of_curios_tool(address: str, own_home: Path) -> None:
-    cuzk("preload", "-c", "porep-2k", "-a", address)
-    result = cuzk("status", "-a", address)
+    run("preload", "-c", "porep-2k", "-a", address)
+    result = run("status", "-a", address)
     assert result.exit_code == 0
     assert re.fullmatch(
         r"""=== cuzk daemon status ===
@@ -51,36 +46,36 @@ Loaded SRS:
 """,
         result.stdout,
     )
-    facts = json.loads(cuzk("status", "-a", address, "--json").stdout)
+    facts = json.loads(run("status", "-a", address, "--json").stdout)
     assert facts["gpus"][0]["name"] == "cuda:0"
 
 
 def test_parameters_are_loaded_and_given_back(address: str, own_home: Path) -> None:
-    cuzk("evict", "porep-2k", "-a", address)
-    assert re.fullmatch(r"porep-2k loaded in \d+ ms\n", cuzk("preload", "porep-2k", "-a", address).stdout)
-    assert cuzk("preload", "-c", "porep-2k", "-a", address).stdout == "porep-2k already loaded\n"
-    evicted = cuzk("evict", "porep-2k", "-a", address).stdout
+    run("evict", "porep-2k", "-a", address)
+    assert re.fullmatch(r"porep-2k loaded in \d+ ms\n", run("preload", "porep-2k", "-a", address).stdout)
+    assert run("preload", "-c", "porep-2k", "-a", address).stdout == "porep-2k already loaded\n"
+    evicted = run("evict", "porep-2k", "-a", address).stdout
     assert re.fullmatch(r"porep-2k evicted, 2097152 bytes freed\n", evicted)
-    assert cuzk("evict", "porep-2k", "-a", address).stdout == "porep-2k not loaded, or in use\n"
-    unknown = cuzk("preload", "nonsense", "-a", address)
+    assert run("evict", "porep-2k", "-a", address).stdout == "porep-2k not loaded, or in use\n"
+    unknown = run("preload", "nonsense", "-a", address)
     assert unknown.exit_code == 1 and "unknown circuit ID: nonsense" in unknown.stderr
-    assert cuzk("preload", "-a", address).exit_code == 2
+    assert run("preload", "-a", address).exit_code == 2
 
 
 def test_metrics_are_printed_as_they_come(address: str, own_home: Path) -> None:
-    result = cuzk("metrics", "-a", address)
+    result = run("metrics", "-a", address)
     assert (result.exit_code, result.stdout) == (0, "cuzk_fake 1\n")
 
 
 def test_cancelling_what_is_not_there_says_so(address: str, own_home: Path) -> None:
-    result = cuzk("cancel", "none", "-a", address)
+    result = run("cancel", "none", "-a", address)
     assert (result.exit_code, result.stdout) == (0, "none is not under way\n")
-    assert json.loads(cuzk("cancel", "none", "-a", address, "--json").stdout) == {"was_running": False}
+    assert json.loads(run("cancel", "none", "-a", address, "--json").stdout) == {"was_running": False}
 
 
 def test_the_single_report_is_that_of_curios_tool(address: str, own_home: Path) -> None:
     c1 = str(POREP / "2k-random.json")
-    result = cuzk("bench", "single", "-t", "porep", "--c1", c1, "-a", address)
+    result = run("bench", "single", "-t", "porep", "--c1", c1, "-a", address)
     assert result.exit_code == 0, result.output
     assert re.fullmatch(
         r"""
@@ -97,7 +92,7 @@ proof:     67 bytes \(hex: [0-9a-f]{134}\)
 
 def test_the_batch_report_is_that_of_curios_tool_and_ours_behind_it(address: str, own_home: Path) -> None:
     c1 = str(POREP / "2k-random.json")
-    result = cuzk("bench", "batch", "-t", "porep", "--c1", c1, "-c", "4", "-j", "2", "-a", address)
+    result = run("bench", "batch", "-t", "porep", "--c1", c1, "-c", "4", "-j", "2", "-a", address)
     assert result.exit_code == 0, result.output
     a_line = r"  \[{}/4\] COMPLETED — \d+\.\ds \(prove=\d+ ms, queue=\d+ ms\)"
     lines = "\n".join(a_line.format(k) for k in (1, 2, 3, 4))
@@ -133,7 +128,7 @@ def test_pieces_of_other_kinds_are_sent_as_curio_sends_them(
     beside = ["--randomness", said["randomness"], "--registered-proof", "10"]
     for name, more in (("window-2k.json", []), ("window-2k.vanilla.json", beside)):
         file.write_bytes(packed((other / name).read_bytes()))
-        result = cuzk(*arguments, *more)
+        result = run(*arguments, *more)
         assert result.exit_code == 0, result.output
         assert len(json.loads(result.stdout)["jobs"]) == 1
 
@@ -149,26 +144,26 @@ def test_pieces_of_other_kinds_are_sent_as_curio_sends_them(
 def test_a_file_of_another_kind_is_not_sent(
     kind: str, file: str, says: str, code: int, address: str, own_home: Path
 ) -> None:
-    result = cuzk("bench", "single", "-t", kind, "-a", address, "--vanilla", str(POREP.parent / file))
+    result = run("bench", "single", "-t", kind, "-a", address, "--vanilla", str(POREP.parent / file))
     assert result.exit_code == code and says in result.stderr
 
 
 def test_a_proof_that_fails_gives_3_and_a_bad_input_1(address: str, own_home: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_bytes(b"bad input")
-    result = cuzk("bench", "single", "-t", "porep", "--c1", str(bad), "-a", address)
+    result = run("bench", "single", "-t", "porep", "--c1", str(bad), "-a", address)
     assert result.exit_code == 1 and "partition 3, challenge 7" in result.stdout
     assert re.match(r"\n=== Proof Result ===\nstatus:    FAILED\njob_id:    .*\nerror:     ", result.stdout)
     hopeless = tmp_path / "fails.json"
     hopeless.write_bytes(b"fails")
-    result = cuzk("bench", "multi", "-t", "porep", "--c1", str(hopeless), "-c", "2", "-a", address)
+    result = run("bench", "multi", "-t", "porep", "--c1", str(hopeless), "-c", "2", "-a", address)
     assert result.exit_code == 3 and "failed:        2" in result.stdout
 
 
 def test_without_a_daemon_there_is_an_error_that_says_where(own_home: Path, tmp_path: Path) -> None:
-    result = cuzk("status", "-a", f"unix://{tmp_path}/none.sock")
+    result = run("status", "-a", f"unix://{tmp_path}/none.sock")
     assert result.exit_code == 1 and "cannot be reached" in result.stderr and "none.sock" in result.stderr
-    assert cuzk("status", "-a", "nonsense").exit_code == 2
+    assert run("status", "-a", "nonsense").exit_code == 2
 
 
 def test_without_an_address_the_daemon_is_where_the_configuration_says(
@@ -176,12 +171,12 @@ def test_without_an_address_the_daemon_is_where_the_configuration_says(
 ) -> None:
     path = tmp_path / "cuzk.toml"
     path.write_text(f'[daemon]\nlisten = "{address}"\n')
-    assert cuzk("status", "--config", str(path)).exit_code == 0
+    assert run("status", "--config", str(path)).exit_code == 0
 
 
 def test_options_of_an_engine_mean_nothing_to_a_daemon(address: str, own_home: Path) -> None:
     c1 = str(POREP / "2k-random.json")
-    result = cuzk("bench", "single", "-t", "porep", "--c1", c1, "-a", address, "--gpu-workers", "3")
+    result = run("bench", "single", "-t", "porep", "--c1", c1, "-a", address, "--gpu-workers", "3")
     assert result.exit_code == 2 and "gpu_workers would change nothing" in result.stderr
 
 
@@ -195,9 +190,9 @@ def test_serve_proves_until_a_signal_comes(own_home: Path, tmp_path: Path) -> No
     compiled = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"}
     with started(command, patience_s=600, env=compiled) as served:  # kernels may have to be compiled
         served.line(READY)
-        assert cuzk("status", "-a", f"unix://{path}").exit_code == 0
+        assert run("status", "-a", f"unix://{path}").exit_code == 0
         c1 = str(POREP / "2k-random.json")
-        unprovable = cuzk("bench", "single", "-t", "porep", "--c1", c1, "-a", f"unix://{path}")
+        unprovable = run("bench", "single", "-t", "porep", "--c1", c1, "-a", f"unix://{path}")
         assert unprovable.exit_code == 3 and ".params is missing" in unprovable.stdout, unprovable.output
         served.signal(signal.SIGTERM)
         served.popen.wait(60)

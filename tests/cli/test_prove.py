@@ -1,4 +1,4 @@
-"""`cuzk prove`, `verify` and `params verify` on a real sector: what they print, write and leave behind."""
+"""`cuzk prove` and `verify` on a real sector: what they print, write and leave behind."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 import cuzk
-from cuzk import cli
 from cuzk.api import ProveResult, Timings
 from cuzk.errors import ProofError
 from cuzk.view.proof import proof_block
+from tests.cli.running import run
 
 POREP = Path(__file__).parents[1] / "vectors" / "porep"
 CASE = json.loads((POREP / "vectors.json").read_text())["cases"][1]
@@ -28,10 +27,6 @@ BLOCK = re.compile(
     r"proof:     192 bytes \(hex: ([0-9a-f]{384})\)\n"
     r"written:   (.*)\n"
 )
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
 
 
 def test_prove_prints_the_result_block_and_writes_the_proof(sector_params: Path, home_of_old: Path) -> None:
@@ -95,6 +90,13 @@ def test_a_proof_that_fails_its_check_is_never_written(
     assert result.stdout == "" and not out.exists()
 
 
+def test_a_proof_that_could_not_be_written_is_not_begun(own_home: Path, vectors: Path) -> None:
+    c1 = str(vectors / "porep" / "2k-zero.json")
+    result = run("prove", c1, "--out", own_home / "none" / "proof.bin")
+    assert result.exit_code == 1
+    assert "could not be written" in result.stderr
+
+
 def test_the_block_of_many_partitions_shows_the_first_half_of_256_bytes() -> None:
     timings = Timings(total_ms=5, queue_ms=0, srs_ms=1, synth_ms=2, gpu_ms=2)
     result = ProveResult(
@@ -113,14 +115,3 @@ def test_the_block_of_many_partitions_shows_the_first_half_of_256_bytes() -> Non
         "wall time: 6 ms\n"
         f"proof:     1920 bytes (hex: {bytes(range(128)).hex()}...)"
     )
-
-
-def test_params_verify_checks_every_point_and_remembers_it(sector_params: Path, own_home: Path) -> None:
-    result = run("params", "verify", "--sector-size", "2KiB", "--params", sector_params)
-    assert result.exit_code == 0, result.stderr
-    [params] = sector_params.glob("*.params")
-    assert result.stdout == f"checked: {params}\n"
-    for where in ("on the curve", "in the subgroup"):
-        assert f"points {where}:" in result.stderr
-    record = json.loads((own_home / "cache" / "cuzk" / "checked-parameters.json").read_text())
-    assert record["files"][str(params)]["points_checked"] is True

@@ -18,10 +18,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from cuzk import cli
 from cuzk.timeline.png import has_fonts
+from tests.cli import running
 from tests.timeline.logs import call, synthesis, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def expected(vectors: Path) -> dict[str, object]:
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(cli.main, ["timeline", *arguments], input=stdin)
+    return running.run("timeline", *arguments, stdin=stdin)
 
 
 def test_json_has_the_published_figures(log: str, expected: dict[str, object], own_home: Path) -> None:

@@ -7,16 +7,15 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk import cli
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.gpu import self_test as of_kernels
 from cuzk.reports.self_test import families
+from tests.cli.running import run
 
 FAMILIES = 8
 
@@ -28,10 +27,10 @@ def test_every_family_computes_what_it_should(device: CudaDevice) -> None:
 
 
 def test_the_command_says_so_in_words_and_in_json(device: CudaDevice) -> None:
-    result = CliRunner().invoke(cli.main, ["doctor", "--self-test", "--device", "cuda:0"])
+    result = run("doctor", "--self-test", "--device", "cuda:0")
     assert result.exit_code == 0, result.output
     print(result.stdout)
-    answer = CliRunner().invoke(cli.main, ["doctor", "--self-test", "--device", "cuda:0", "--json"])
+    answer = run("doctor", "--self-test", "--device", "cuda:0", "--json")
     verdicts = json.loads(answer.stdout)["self-test"]
     assert len(verdicts) == FAMILIES
     assert all(verdict.startswith("ok, ") for verdict in verdicts.values())
@@ -44,7 +43,7 @@ def test_a_family_that_is_wrong_is_named_and_the_command_ends_with_1(
         return None
 
     monkeypatch.setattr(of_kernels, "_selected", wrong)
-    answer = CliRunner().invoke(cli.main, ["doctor", "--self-test", "--device", "cuda:0", "--json"])
+    answer = run("doctor", "--self-test", "--device", "cuda:0", "--json")
     assert answer.exit_code == 1
     verdicts = json.loads(answer.stdout)["self-test"]
     wrong_ones = [family for family, verdict in verdicts.items() if verdict.startswith("WRONG")]

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
-from cuzk import cli
 from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.numbers import free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
@@ -26,6 +24,7 @@ from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.sector.c1 import read_c1
 from tests.circuit.plain import aux_is_full, free
+from tests.cli.running import run
 from tests.gpu.compared import HOST, SIDES, assert_equal, assert_scalars_equal
 from tests.sector import documents
 from tests.sector.documents import POREP
@@ -40,8 +39,7 @@ def sector(file: str) -> tuple[Circuit, FreeValues]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["file"])
 def test_digests_of_what_the_card_computes_are_upstreams(case: dict[str, Any], device: CudaDevice) -> None:
-    arguments = ["circuit", "digest", str(POREP / case["file"]), "--check", "--device", device.name, "--json"]
-    result = CliRunner().invoke(cli.main, arguments)
+    result = run("circuit", "digest", POREP / case["file"], "--check", "--device", device.name, "--json")
     assert result.exit_code == 0, result.stderr
     facts = json.loads(result.stdout)
     for k, expected in enumerate(case["partitions"]):

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import cuzk
-from cuzk import cli
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError, ProofError, UsageError
 from cuzk.groth16.manifest import all_entries, entry_of, is_published
@@ -19,6 +17,7 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.kinds import KINDS, Kind, circuit_of, kind_named, setup_name
 from cuzk.proofs.sources import check_input, read_input
 from cuzk.sector.pieces import SideInputs
+from tests.cli.running import run
 from tests.sector.other_vectors import EXPECT, OTHER, document, pieces_of
 
 LIST, ENVELOPE = OTHER / "window-2k.vanilla.json", OTHER / "window-2k.json"
@@ -33,10 +32,6 @@ CONTRACT = {
     "winning-post": (("winning", "winning-post", "winningpost"), Priority.CRITICAL),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
 
 
 def done(*arguments: object) -> Any:

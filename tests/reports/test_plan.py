@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import cuzk
-from cuzk import cli
 from cuzk.errors import ResourceError, UsageError
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.kernels.device import cuda
@@ -22,14 +20,11 @@ from cuzk.proofs.kinds import circuit_of
 from cuzk.reports import plan
 from cuzk.reports.plan import Explanation, explained
 from cuzk.sector.porep_shape import porep_shape
+from tests.cli.running import run
 from tests.kernels.fake_cuda import FakeDriver, card
 
 GIB = 1 << 30
 C1 = Path(__file__).parents[1] / "vectors" / "porep" / "2k-random.json"
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, arguments)
 
 
 def on_a_card(

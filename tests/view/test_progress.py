@@ -81,8 +81,3 @@ def test_a_stage_reports_start_progress_and_end() -> None:
         StageAdvanced(name="rows", done=1, total=2),
     ]
     assert isinstance(events[2], StageDone) and events[2].seconds >= 0
-
-
-def test_a_table_keeps_its_columns_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    view.show_table(("sector", "rows"), [("2KiB", 7), ("32GiB", 12345)])
-    assert capsys.readouterr().out == "  sector   rows\n  2KiB        7\n  32GiB   12345\n"
