@@ -26,6 +26,7 @@ from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.kinds import free_values
+from cuzk.proofs.places import Place
 from cuzk.sector.claim import ProofInput
 
 _NUMBER_BYTES = 32
@@ -35,10 +36,8 @@ _NUMBER_BYTES = 32
 class ProofSetup:
     """Parameters with their circuit, for the devices of one engine.
 
-    key          what tells the file from others
-    needs_of     what it takes, by device
-    open_target  by device: a target whose parameters are loaded, checked at a file's first use
-    ran_short    by device: hears that a proof found no memory, before the next target is opened there
+    key     what tells the file from others
+    places  by device: what it takes there, and its targets
     """
 
     name: str
@@ -46,15 +45,14 @@ class ProofSetup:
     circuit: Circuit
     parameters: Parameters
     verifier: Verifier
-    needs_of: Mapping[str, Needs]
-    open_target: Callable[[str], Target]
-    ran_short: Callable[[str, ResourceError], object] = lambda device, error: None
+    places: Mapping[str, Place]
 
     def needs(self, device: str) -> Needs:
-        return self.needs_of[device]
+        return self.places[device].needs
 
     def open(self, device: str) -> DeviceProver:
-        return DeviceProver(self, self.open_target(device), device)
+        place = self.places[device]
+        return DeviceProver(self, place, place.open())
 
     @property
     def partition_bytes(self) -> int:
@@ -74,14 +72,14 @@ class Prepared:
 class DeviceProver:
     """A setup on one device. Its target serves one proof at a time: the turn's lock, or its only worker."""
 
-    def __init__(self, setup: ProofSetup, target: Target, device: str) -> None:
-        self._setup, self._target, self._name = setup, target, device
+    def __init__(self, setup: ProofSetup, place: Place, target: Target) -> None:
+        self._setup, self._place, self._target = setup, place, target
 
     def prove(self, prepared: Prepared, turn: Turn) -> bytes:
         try:
             finish = self._computed(prepared, turn)
         except ResourceError as error:
-            self._setup.ran_short(self._name, error)
+            self._place.ran_short(error)
             raise
         randomizers = prepared.randomizers or Randomizers.fresh()
         return assemble(self._setup.parameters, finish(), randomizers).to_bytes()

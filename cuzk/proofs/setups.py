@@ -85,16 +85,13 @@ class Setups(ABC):
                 prefixed(self._on_event, f"{device}: "),
             )
 
-        places = {device: place(k, device) for k, device in enumerate(self._choices)}
         return ProofSetup(
             name=name,
             key=key,
             circuit=circuit,
             parameters=parameters,
             verifier=Verifier(parameters.key),
-            needs_of={device: place.needs for device, place in places.items()},
-            open_target=lambda device: places[device].open(),
-            ran_short=lambda device, error: places[device].ran_short(error),
+            places={device: place(k, device) for k, device in enumerate(self._choices)},
         )
 
 

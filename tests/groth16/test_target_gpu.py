@@ -15,6 +15,7 @@ if find_spec("numba_cuda") is None:
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import assign
 from cuzk.engine.device_lock import DeviceLock
+from cuzk.engine.seam import Needs
 from cuzk.errors import ProofError, ResourceError
 from cuzk.events import Event, StageDone, ignore
 from cuzk.groth16 import target_gpu
@@ -36,6 +37,7 @@ from cuzk.kernels.gpu.proof_kernels import proof_kernels
 from cuzk.kernels.gpu.sum_schedule import DEFAULT_SHAPES
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.jobs import Prepared, ProofSetup
+from cuzk.proofs.places import Place
 from tests.circuit.plain import row_values
 from tests.engine.fakes import turn_alone
 from tests.groth16.played_target import proven_idly, streamed, target_on
@@ -288,23 +290,23 @@ class WatchedDriver:
         return getattr(self._driver, name)
 
 
+def unchecked(target: object, on_event: object) -> None:
+    """A file that has been in use before."""
+
+
 def test_an_engine_holds_its_lock_while_the_driver_is_asked_and_gives_it_back_for_the_rest(
     driver: FakeDriver, toy: Circuit, toy_params: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock, rest, parameters = DeviceLock(), list[tuple[str, bool]](), open_parameters(toy_params)
     watched: Any = WatchedDriver(driver, lock)
     target = target_on(watched, toy_params)
-    target.prepare()
-    target.opened(toy)
-    target.loaded()
     setup = ProofSetup(
         name="toy",
         key="toy",
         circuit=toy,
         parameters=parameters,
         verifier=Verifier(parameters.key),
-        needs_of={},
-        open_target=lambda device: target,
+        places={"cuda:0": Place("toy", toy, Needs(device=0, host=0), lambda most: target, unchecked, ignore)},
     )
     prover = setup.open("cuda:0")
     prepared = Prepared(free=toy_values(1, 2), randomizers=UPSTREAMS)

@@ -16,7 +16,8 @@ from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.seam import Needs
 from cuzk.engine.settings import Settings
 from cuzk.engine.turn import Abandoned, Turn
-from cuzk.errors import InputError
+from cuzk.errors import InputError, ResourceError
+from cuzk.events import ignore
 from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters import open_parameters
 from cuzk.groth16.prove import Randomizers
@@ -26,6 +27,7 @@ from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs import jobs
 from cuzk.proofs.jobs import DeviceProver, Prepared, ProofSetup, ProofWork
+from cuzk.proofs.places import Place
 from cuzk.sector.c1 import read_c1
 from tests.engine.fakes import turn_alone
 from tests.groth16.test_prove import PROOF_R13_S17
@@ -80,9 +82,13 @@ def setup(toy: Circuit, params: Path) -> ProofSetup:
         circuit=toy,
         parameters=parameters,
         verifier=Verifier(parameters.key),
-        needs_of={"cpu": Needs(device=0, host=0)},
-        open_target=lambda device: CpuTarget(HOST, parameters),
+        places={"cpu": place(toy, lambda most: CpuTarget(HOST, parameters))},
     )
+
+
+def place(toy: Circuit, new_target: Callable[[int | None], Any], device_bytes: int = 0) -> Place:
+    needs = Needs(device=device_bytes, host=0)
+    return Place("toy on cpu", toy, needs, new_target, lambda target, on_event: None, ignore)
 
 
 @pytest.fixture
@@ -111,7 +117,7 @@ def test_the_lock_is_held_for_what_the_device_does_and_for_nothing_else(
 
     monkeypatch.setattr(jobs, "assemble", noted("assemble", jobs.assemble))
     monkeypatch.setattr(Randomizers, "fresh", noted("fresh", Randomizers.fresh))
-    prover = DeviceProver(setup, target, "cpu")  # type: ignore[arg-type]
+    prover = DeviceProver(setup, setup.places["cpu"], target)  # type: ignore[arg-type]
     assert prover.prove(PREPARED, turn(lock)).hex() == PROOF_R13_S17
     prover.prove(replace(PREPARED, randomizers=None), turn(lock))
 
@@ -132,12 +138,33 @@ def test_a_proof_that_nobody_wants_ends_at_the_next_step_and_leaves_the_target_u
 ) -> None:
     over: list[bool] = []
     target.during = lambda name: over.append(True) if name == at and not over else None
-    prover = DeviceProver(setup, target, "cpu")  # type: ignore[arg-type]
+    prover = DeviceProver(setup, setup.places["cpu"], target)  # type: ignore[arg-type]
     with pytest.raises(Abandoned):
         prover.prove(PREPARED, turn(lock, over))
     assert target.calls[-1][0] == at or at == "sum_over"  # the sums of a proof are begun together
     assert not lock.locked()
     assert prover.prove(PREPARED, turn(lock)).hex() == PROOF_R13_S17
+
+
+def test_a_proof_that_finds_no_memory_lets_the_next_target_make_do_with_less(
+    setup: ProofSetup, target: RecordingTarget, lock: DeviceLock, toy: Circuit
+) -> None:
+    def full(name: str) -> None:
+        if name == "quotient":
+            raise ResourceError("the GPU has no memory left for this", where="cuda:0")
+
+    tried: list[int | None] = []
+
+    def new_target(most: int | None) -> RecordingTarget:
+        tried.append(most)
+        return target
+
+    target.during = full
+    setup = replace(setup, places={"cuda:0": place(toy, new_target, 64)})
+    with pytest.raises(ResourceError):
+        setup.open("cuda:0").prove(PREPARED, turn(lock))
+    setup.open("cuda:0")
+    assert tried == [64, 56]
 
 
 class ToyWork:
