@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from cuzk.engine.settings import GPU_LOCKS, Settings
+from cuzk.server.directives import LEVELS, parse_directives
 from cuzk.units import parse_duration, parse_size
 
-LEVELS = ("trace", "debug", "info", "warn", "error", "off")
 _SETTINGS = Settings()
 
 
@@ -112,9 +112,9 @@ def _mode(value: str) -> int:
     return int(value, 8)
 
 
-def _level(value: str) -> str:
-    """Of filter directives, `info,cuzk_core=debug`, the one without a target."""
-    return _one_of(*LEVELS)(next((one for one in value.split(",") if "=" not in one), "info").strip().lower())
+def _directives(value: str) -> str:
+    parse_directives(value)
+    return value
 
 
 def _folder(value: str) -> Path:
@@ -291,8 +291,8 @@ KEYS: dict[str, Key] = {
         meaning="processes that read and check what clients send",
     ),
     "logging.level": Key(
-        field="log_level", kinds=(str,), default="info", parse=_level,
-        meaning=f"of `cuzk serve`: {', '.join(LEVELS)}; of filter directives the one without a target counts",
+        field="log_level", kinds=(str,), default="info", parse=_directives,
+        meaning=f"of `cuzk serve`: {', '.join(LEVELS)}; or by target, as in `info,cuzk_core=debug`",
     ),
     "logging.format": Key(
         field="log_format", kinds=(str,), default="text", parse=_one_of("text", "json"),

@@ -164,6 +164,7 @@ def test_a_file_of_curios_daemon_is_read_as_it_is_with_a_warning_for_what_it_ask
         listen="0.0.0.0:9820",
         safety_margin=5 << 30,
         params=Path("/data/zk/params"),
+        log_level="info,cuzk_core=debug",
         partition_workers=12,
         synthesis_lookahead=1,
         max_parallel_synthesis=18,

@@ -6,7 +6,7 @@ by), `kinds` (what is proven, and its names), `seam` with `sectors` (what the se
 (jobs: who waits for what, and results), `feeder` (from the book to the engine), `store`, `journal` and
 `recovery` (what outlives the process), `messages` (between our types and theirs), `service` (one function a
 call), `kept_memory` (for large requests), `address`, `access` and `listening` (where it listens, who may
-call), `log`, `chronicle` and `manager` (what it says), `daemon` (from start to end).
+call), `log` with `directives`, `chronicle` and `manager` (what it says), `daemon` (from start to end).
 `client` and `bench_client` are the other side.
 
 What is to be seen of it: `recent` and `gpu_time` (the timeline of the last minutes), `history`, `stages` and

@@ -15,8 +15,9 @@ from datetime import datetime, timezone
 from typing import Any, TextIO
 
 from cuzk.events import Event, Notice, StageDone, StageStarted
+from cuzk.server.directives import parse_directives
 
-LEVELS: dict[str, int] = {
+_NUMBERS: dict[str, int] = {
     "trace": logging.DEBUG,
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -113,21 +114,10 @@ def _value(value: Any) -> str:
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-def parse_directives(text: str) -> dict[str, int]:
-    """Levels by logger, from "info" or "info,cuzk_core=debug"; "" is everyone's. Raises ValueError."""
-    levels = {}
-    for directive in text.split(","):
-        name, found, level = directive.strip().rpartition("=")
-        if level.lower() not in LEVELS or (found and not name):
-            raise ValueError(f"{directive.strip()!r} is no level; known are {', '.join(LEVELS)}")
-        levels[name.replace("::", ".")] = LEVELS[level.lower()]
-    return levels
-
-
 def set_up(level: str, *, as_json: bool = False, stream: TextIO | None = None) -> None:
     """From now on records of this process go to `stream`, else stdout. RUST_LOG wins where it is valid.
 
-    Raises ValueError for a level that is none.
+    level  or directives. Raises ValueError for a level that is none.
     """
     levels = parse_directives(level)
     with suppress(KeyError, ValueError):
@@ -136,6 +126,6 @@ def set_up(level: str, *, as_json: bool = False, stream: TextIO | None = None) -
     handler = logging.StreamHandler(stream)
     coloured = stream.isatty() and not os.environ.get("NO_COLOR")
     handler.setFormatter(JsonLines() if as_json else Lines(coloured=coloured))
-    logging.basicConfig(handlers=[handler], level=levels.pop("", logging.INFO), force=True)
-    for name, number in levels.items():
-        logging.getLogger(name).setLevel(number)
+    logging.basicConfig(handlers=[handler], level=_NUMBERS[levels.pop("", "info")], force=True)
+    for name, one in levels.items():
+        logging.getLogger(name).setLevel(_NUMBERS[one])

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from cuzk.events import Notice, StageDone, StageStarted
-from cuzk.server import log
-from cuzk.server.log import Log, hear, parse_directives, set_up
+from cuzk.server.directives import parse_directives
+from cuzk.server.log import Log, hear, set_up
 
 
 @pytest.fixture
@@ -93,4 +93,10 @@ def test_long_work_is_said_when_it_begins_and_ends(stream: io.StringIO) -> None:
         hear(event)
     said = [line.partition("cuzk_core::engine: ")[2] for line in stream.getvalue().splitlines()]
     assert said == ["circuit begins", "circuit done seconds=1.2", "development parameters"]
-    assert log.LEVELS["off"] > logging.CRITICAL
+
+
+def test_off_is_silence(stream: io.StringIO) -> None:
+    set_up("off", stream=stream)
+    Log("cuzk_server.service").error("Prove refused")
+    logging.getLogger().critical("even this")
+    assert stream.getvalue() == ""
