@@ -230,7 +230,7 @@ def unspill(typingctx: Any, form: Any, scratch: Any, i: Any) -> Any:
 def write_place(context: Any, builder: Any, sig: Any, args: Any) -> None:
     """Store the limbs of value args[3], whatever their state, at place args[2] of scratch args[1]."""
     form = sig.args[0].form
-    pointers = _place_pointers(context, builder, sig, args)
+    pointers = place_pointers(context, builder, sig, args)
     for component, pointer in zip(split(builder, form, args[3]), pointers, strict=True):
         form.base.lowering.store_limbs(builder, form.base, component, pointer)
 
@@ -238,11 +238,11 @@ def write_place(context: Any, builder: Any, sig: Any, args: Any) -> None:
 def read_place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """The limbs that `write_place` stored, as a value."""
     base = sig.args[0].form.base
-    pointers = _place_pointers(context, builder, sig, args)
+    pointers = place_pointers(context, builder, sig, args)
     return join(builder, [base.lowering.load_limbs(builder, base, pointer) for pointer in pointers])
 
 
-def _place_pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[Any]:
+def place_pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[Any]:
     """Addresses of the components at place args[2] of scratch args[1]."""
     form = sig.args[0].form
     data = cgutils.create_struct_proxy(sig.args[1])(context, builder, args[1]).data

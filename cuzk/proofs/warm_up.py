@@ -35,7 +35,7 @@ from cuzk.kernels.msm import msm
 from cuzk.kernels.msm import scratch_rows as msm_scratch_rows
 from cuzk.kernels.ntt import intt, quotient
 from cuzk.kernels.points import COORDINATE_BYTES, decode_points, encoded_bytes, padded
-from cuzk.kernels.poseidon_hash import hash_many
+from cuzk.kernels.poseidon_hash import hash_many, path_roots
 from cuzk.kernels.selected_sum import scratch_rows as bits_scratch_rows
 from cuzk.kernels.selected_sum import selected_sum
 from cuzk.kernels.subset_sums import random_subset_sums
@@ -61,6 +61,8 @@ def _assigned(device: CpuDevice) -> tuple[Circuit, Assignment]:
 
 def _hashes(device: CpuDevice) -> None:
     hash_many(device, np.zeros((8, 2, 4), np.uint64))
+    zeros = np.zeros((8, 1, 4), np.uint64)
+    path_roots(device, zeros[:, 0], zeros, np.zeros((8, 1), np.int64), (2,))
 
 
 def _witness(device: CpuDevice) -> None:

@@ -18,6 +18,9 @@ Limbs = NDArray[np.uint64]
 HashChildren = Callable[[Limbs], Limbs]
 """(n, arity, 4) children to (n, 4) nodes."""
 
+PathRoots = Callable[[Bytes, Bytes, Counts, Sequence[int]], Limbs]
+"""What n paths hash to, (n, 4): see `computed_roots`, whose arguments but the last these are."""
+
 TRIMMED = np.array([(1 << 64) - 1] * 3 + [(1 << 62) - 1], dtype=np.uint64)
 """The limbs of a digest that `replica_id.trim254` leaves."""
 
@@ -50,6 +53,11 @@ def path_indices(nodes: Counts, arities: Sequence[int]) -> Counts:
         digits.append(rest % arity)
         rest = rest // arity
     return np.stack(digits, axis=-1)
+
+
+def sha256_roots(leaves: Bytes, siblings: Bytes, indices: Counts, arities: Sequence[int]) -> Limbs:
+    """Of paths in tree D."""
+    return computed_roots(leaves, siblings, indices, arities, sha256_children)
 
 
 def computed_roots(

@@ -5,7 +5,7 @@ The place named is the smallest that is surely wrong: a hash cannot tell which o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cuzk.errors import InputError
 from cuzk.kernels.modulus import FR
 from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import HashChildren, Limbs, as_limbs, computed_roots, path_indices
+from cuzk.sector.merkle import HashChildren, Limbs, PathRoots, as_limbs, path_indices
 from cuzk.sector.shape import NODE_BYTES
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ Wrong = NDArray[np.bool_]
 class OpenedTree:
     """Paths in one tree; their leading axes are those of `nodes` and of `name`'s arguments.
 
-    nodes          the leaves that must be opened
-    hash_children  of the tree
-    name           what messages call a path
-    next           what to do about a damaged one
+    nodes       the leaves that must be opened
+    path_roots  by the hash of the tree
+    name        what messages call a path
+    next        what to do about a damaged one
     """
 
     paths: Paths
     nodes: Counts
     arities: tuple[int, ...]
-    hash_children: HashChildren
+    path_roots: PathRoots
     name: Callable[..., str]
     next: str
 
@@ -61,12 +61,11 @@ class OpenedTree:
             what = f"index {self.paths.indices[at]} does not lead to node {self.nodes[at[:-1]]}"
             fail(what, f"{where}, {self.name(*at[:-1])}, level {at[-1]}", self.next)
         axes, paths = self.nodes.shape, self.paths
-        roots = computed_roots(
+        roots = self.path_roots(
             paths.leaves.reshape(-1, NODE_BYTES),
             paths.siblings.reshape(self.nodes.size, -1, NODE_BYTES),
             paths.indices.reshape(self.nodes.size, -1),
             self.arities,
-            self.hash_children,
         )
         differs = (roots != as_limbs(paths.roots).reshape(-1, 4)).any(axis=-1)
         if at := first(differs.reshape(axes)):
@@ -83,6 +82,16 @@ def poseidon(device: CpuDevice, *, domain_tag: int | None = None) -> HashChildre
     from cuzk.kernels.poseidon_hash import hash_many  # loads the compiler, which a statement does without
 
     return partial(hash_many, device, domain_tag=domain_tag)
+
+
+def poseidon_roots(device: CpuDevice) -> PathRoots:
+    """Of paths in trees C and R_last."""
+    from cuzk.kernels.poseidon_hash import path_roots
+
+    def roots(leaves: Bytes, siblings: Bytes, indices: Counts, arities: Sequence[int]) -> Limbs:
+        return path_roots(device, as_limbs(leaves), as_limbs(siblings), indices, arities)
+
+    return roots
 
 
 def fail(what: str, where: str, next: str) -> NoReturn:

@@ -27,8 +27,16 @@ from cuzk.kernels.modulus import FR
 from cuzk.sector.challenges import challenges
 from cuzk.sector.inputs import COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
-from cuzk.sector.merkle import as_limbs, sha256_children
-from cuzk.sector.path_check import OpenedTree, comm_r_of, fail, first, poseidon, require_below_r
+from cuzk.sector.merkle import as_limbs, sha256_roots
+from cuzk.sector.path_check import (
+    OpenedTree,
+    comm_r_of,
+    fail,
+    first,
+    poseidon,
+    poseidon_roots,
+    require_below_r,
+)
 from cuzk.sector.porep_shape import PorepShape
 from cuzk.sector.public_inputs import graph_of, public_inputs
 from cuzk.sector.registered_proof import RegisteredProof
@@ -185,7 +193,7 @@ def _trees(shape: PorepShape, partition: PartitionInput, device: CpuDevice) -> T
             paths=partition.d_paths,
             nodes=partition.challenges,
             arities=shape.d_arities,
-            hash_children=sha256_children,
+            path_roots=sha256_roots,
             name=lambda challenge: f"challenge {challenge}, D path",
             next=RUN_C1_AGAIN,
         ),
@@ -193,7 +201,7 @@ def _trees(shape: PorepShape, partition: PartitionInput, device: CpuDevice) -> T
             paths=partition.r_paths,
             nodes=partition.challenges,
             arities=shape.path_arities,
-            hash_children=poseidon(device),
+            path_roots=poseidon_roots(device),
             name=lambda challenge: f"challenge {challenge}, R path",
             next=RUN_C1_AGAIN,
         ),
@@ -201,7 +209,7 @@ def _trees(shape: PorepShape, partition: PartitionInput, device: CpuDevice) -> T
             paths=partition.c_paths,
             nodes=partition.column_nodes,
             arities=shape.path_arities,
-            hash_children=poseidon(device),
+            path_roots=poseidon_roots(device),
             name=lambda challenge, column: f"challenge {challenge}, C path of {COLUMN_NAMES[column]}",
             next=RUN_C1_AGAIN,
         ),

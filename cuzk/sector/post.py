@@ -23,7 +23,15 @@ from cuzk.sector.bincode import read_only
 from cuzk.sector.inputs import Bytes, Counts, Paths
 from cuzk.sector.made_up import MINER, Maker
 from cuzk.sector.merkle import as_hashes, as_limbs
-from cuzk.sector.path_check import OpenedTree, comm_r_of, fail, first, poseidon, require_below_r
+from cuzk.sector.path_check import (
+    OpenedTree,
+    comm_r_of,
+    fail,
+    first,
+    poseidon,
+    poseidon_roots,
+    require_below_r,
+)
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.post_shape import PostShape, post_shape
 from cuzk.sector.registered_proof import ApiVersion
@@ -106,7 +114,7 @@ class PostInput:
         for commitment in ("comm_c", "comm_r_last"):
             self._require_below_r(commitment)
         tree.check_values(self.origin)
-        computed = comm_r_of(self.comm_c, self.comm_r_last, tree.hash_children)
+        computed = comm_r_of(self.comm_c, self.comm_r_last, poseidon(device))
         if at := first((computed != as_limbs(self.comm_r)).any(axis=-1)):
             what = "comm_r is not the hash of comm_c and comm_r_last"
             fail(what, f"{self.origin}, {self._piece(*at)}", bincode.COPY_AGAIN)
@@ -118,7 +126,7 @@ class PostInput:
             paths=self.paths,
             nodes=self.challenges(),
             arities=self.shape.path_arities,
-            hash_children=poseidon(device),
+            path_roots=poseidon_roots(device),
             name=lambda sector, challenge: f"{self._piece(sector)}, challenge {challenge}, R path",
             next=OTHER_STATEMENT,
         )

@@ -23,8 +23,25 @@ from numpy.typing import NDArray
 from cuzk.kernels.modulus import FR
 from cuzk.sector.bincode import COPY_AGAIN, HASH, Form, items, merkle_proof, paths_of, read, read_only, struct
 from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import HashChildren, Limbs, as_hashes, as_limbs, computed_roots, sha256_children
-from cuzk.sector.path_check import OpenedTree, comm_r_of, fail, first, not_below_r, poseidon, require_below_r
+from cuzk.sector.merkle import (
+    HashChildren,
+    Limbs,
+    PathRoots,
+    as_hashes,
+    as_limbs,
+    sha256_children,
+    sha256_roots,
+)
+from cuzk.sector.path_check import (
+    OpenedTree,
+    comm_r_of,
+    fail,
+    first,
+    not_below_r,
+    poseidon,
+    poseidon_roots,
+    require_below_r,
+)
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.shape import BINARY, NODE_BYTES
 from cuzk.sector.tree_form import c_and_r_form, d_form
@@ -222,17 +239,17 @@ class _Check:
         self._given, self._own, self._device = given, given.partitions[partition], device
         self._where = f"{given.origin}, partition {partition}"
         self._nodes = challenges(given.shape, given.comm_r_new, partition, device)
-        own, arities, hash_ = self._own, given.shape.path_arities, poseidon(device)
-        self._old = self._tree("old R path", own.old, arities, hash_)
-        self._new = self._tree("new R path", own.new, arities, hash_)
-        self._data = self._tree("D path", own.data, given.shape.d_arities, sha256_children)
+        own, arities, roots = self._own, given.shape.path_arities, poseidon_roots(device)
+        self._old = self._tree("old R path", own.old, arities, roots)
+        self._new = self._tree("new R path", own.new, arities, roots)
+        self._data = self._tree("D path", own.data, given.shape.d_arities, sha256_roots)
 
-    def _tree(self, name: str, paths: Paths, arities: tuple[int, ...], hash_: HashChildren) -> OpenedTree:
+    def _tree(self, name: str, paths: Paths, arities: tuple[int, ...], roots: PathRoots) -> OpenedTree:
         return OpenedTree(
             paths=paths,
             nodes=self._nodes,
             arities=arities,
-            hash_children=hash_,
+            path_roots=roots,
             name=lambda challenge: f"challenge {challenge}, {name}",
             next=COPY_AGAIN,
         )
@@ -272,9 +289,7 @@ class _Check:
         """Apex leaves are the nodes of the D paths at their level, and all of them lead to comm_d_new."""
         shape, own, data = self._given.shape, self._own, self._own.data
         below, arities = shape.d_path_levels, (BINARY,) * shape.d_path_levels
-        reached = computed_roots(
-            data.leaves, data.siblings[:, :below], data.indices[:, :below], arities, sha256_children
-        )
+        reached = sha256_roots(data.leaves, data.siblings[:, :below], data.indices[:, :below], arities)
         leaves = self._nodes >> below & shape.apex_leaves - 1
         if at := first((as_limbs(own.apex_leaves)[leaves] != reached).any(axis=-1)):
             what = f"this is not the node that the D path of challenge {at[0]} leads to"
@@ -282,12 +297,11 @@ class _Check:
         row = as_limbs(own.apex_leaves)
         while len(row) > 1:
             row = sha256_children(row.reshape(-1, BINARY, NODE_BYTES // 8))
-        root = computed_roots(
+        root = sha256_roots(
             as_hashes(row),
             data.siblings[:1, shape.challenge_bits :],
             data.indices[:1, shape.challenge_bits :],
             (BINARY,) * shape.partition_bits,
-            sha256_children,
         )
         if root.tobytes() != self._given.comm_d_new:
             fail("these do not lead to comm_d_new", f"{self._where}, apex leaves", COPY_AGAIN)

@@ -62,6 +62,30 @@ def test_the_52_bit_product_is_below_2p_for_the_largest_operands(
     assert got < 2 * modulus.p and got % modulus.p == a * b * pow(radix, -1, modulus.p) % modulus.p
 
 
+@pytest.mark.parametrize(
+    ("modulus", "terms", "factor"), [(FR, 35, 1), (FR, 17, 2), (FR, 1, 35), (FQ, 100, 8)]
+)
+@given(data=st.data())
+def test_a_sum_of_52_bit_products_is_reduced_once_below_2p(
+    modulus: Modulus, terms: int, factor: int, data: st.DataObject
+) -> None:
+    """Of the largest operands whose bounds add up to no more than R/p, and of others."""
+    n, m = radix52.limb_count(modulus), Radix52Ints()
+    radix, largest = 1 << (radix52.WIDTH * n), data.draw(st.booleans())
+    low, high, expected = [0] * (2 * n - 1), [0] * (2 * n - 1), 0
+    for k in range(terms):
+        a = factor * modulus.p - 1 - k if largest else data.draw(values_below(factor * modulus.p, 52, n))
+        b = modulus.p - 1 if largest else data.draw(values_below(modulus.p, 52, n))
+        radix52.add_product(m, low, high, modulus.limbs(a, n, 52), modulus.limbs(b, n, 52))
+        expected += a * b
+    wide = radix52.join_halves(m, low, high)
+    assert value_of(wide, 52) == expected
+    got = radix52.reduce_wide_lt_2p(m, wide, modulus)
+    assert all(0 <= limb < 1 << 52 for limb in got)
+    assert value_of(got, 52) < 2 * modulus.p
+    assert value_of(got, 52) % modulus.p == expected * pow(radix, -1, modulus.p) % modulus.p
+
+
 @pytest.mark.parametrize(("added", "subtracted"), [(2, 4), (4, 2), (7, 0), (0, 7), (1, 1), (6, 6), (16, 16)])
 @given(data=st.data())
 def test_a_loose_sum_is_reduced_below_2p(added: int, subtracted: int, data: st.DataObject) -> None:

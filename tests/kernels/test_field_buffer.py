@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from cuzk.kernels.device.cpu import aligned_empty
-from cuzk.kernels.field import FR, FR8, canonical, load, store
-from cuzk.kernels.field_buffer import lifted, limb_table, load_same, spill_loose, unspill_loose
+from cuzk.kernels.field import FR, FR8, canonical, lanes_of, load, spill, store
+from cuzk.kernels.field_buffer import (
+    lifted,
+    limb_table,
+    load_same,
+    spill_loose,
+    sum_of_products,
+    unspill_loose,
+)
 from cuzk.kernels.field_memory import load_apart, prefetch_rows
 from cuzk.kernels.jit import jit
 from tests.kernels.field_values import edge_values, needs_ifma, to_ints, to_rows
@@ -48,6 +55,26 @@ def test_a_row_of_a_limb_table_multiplies_every_lane(form: Any) -> None:
     for row, factor in enumerate(factors):
         _times_same(form, to_rows(form, values), table, row, out)
         assert to_ints(form, out) == [value * factor % P for value in values]
+
+
+@jit
+def _weighted_sum(form, a, scratch, first, table, row, count, out):  # type: ignore[no-untyped-def]
+    for i in range(len(a) // lanes_of(form)):
+        spill(form, scratch, i, load(form, a, i * lanes_of(form)))
+    store(form, out, 0, canonical(sum_of_products(form, scratch, first, table, row, count)))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize(("first", "row", "count"), [(0, 0, 0), (2, 3, 1), (0, 1, 2), (1, 0, 29), (0, 5, 30)])
+def test_places_times_rows_of_a_table_are_summed(form: Any, first: int, row: int, count: int) -> None:
+    values = [[(P - 1 - 7 * k * lane) % P for lane in range(form.lanes)] for k in range(30)]
+    factors = [*edge_values(P), *(P - 1 - k for k in range(35))][:35]
+    scratch, out = aligned_empty(1, 30 * form.lanes * form.limbs)[0], aligned_empty(form.lanes, 4)
+    rows = to_rows(form, [value for place in values for value in place])
+    _weighted_sum(form, rows, scratch, first, limb_table(form, factors), row, count, out)
+    terms = list(zip(values[first : first + count], factors[row : row + count], strict=True))
+    expected = [sum(place[lane] * factor for place, factor in terms) % P for lane in range(form.lanes)]
+    assert to_ints(form, out) == expected
 
 
 @jit

@@ -10,7 +10,7 @@ import pytest
 from cuzk.kernels.device.cpu import CpuDevice, has_ifma
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon import hash_textbook
-from cuzk.kernels.poseidon_hash import HASHES_A_CHUNK, hash_many
+from cuzk.kernels.poseidon_hash import LEAST_HASHES, hash_many, path_roots
 
 LANES = [1, pytest.param(8, marks=pytest.mark.skipif(not has_ifma(), reason="no AVX-512 IFMA"))]
 EDGES = [0, 1, FR.p - 1, FR.p // 2, 2**64 - 1, 2**254]
@@ -36,7 +36,7 @@ def test_digests_equal_the_textbooks_on_edge_and_random_values(arity, lanes):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, HASHES_A_CHUNK - 1, HASHES_A_CHUNK + 1])
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, LEAST_HASHES - 1, LEAST_HASHES + 1, 9 * LEAST_HASHES + 3])
 def test_every_number_of_preimages_is_hashed_in_order(count, lanes):
     preimages = [[i, i + 1] for i in range(count)]
     digests = ints(hash_many(CpuDevice(2, lanes), rows(preimages)))
@@ -47,6 +47,54 @@ def test_every_number_of_preimages_is_hashed_in_order(count, lanes):
 
 def test_no_preimage_gives_no_digest():
     assert hash_many(CpuDevice(1), np.empty((0, 8, 4), dtype=np.uint64)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("writable", [True, False])
+def test_preimages_may_be_a_part_of_another_array(lanes, writable):
+    table = rows([[k, 2 * k, 3 * k, 5 * k, FR.p - 1 - k] for k in range(20)]).copy()
+    table.flags.writeable = writable
+    digests = hash_many(CpuDevice(1, lanes), table[1::2, 1:])
+    expected = [hash_textbook([2 * k, 3 * k, 5 * k, FR.p - 1 - k]) for k in range(1, 20, 2)]
+    assert ints(digests) == expected
+
+
+def root_textbook(leaf, siblings, positions, arities):
+    for position, arity in zip(positions, arities, strict=True):
+        others, siblings = siblings[: arity - 1], siblings[arity - 1 :]
+        leaf = hash_textbook([*others[:position], leaf, *others[position:]])
+    return leaf
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize(("arities", "count"), [((8,), 1), ((8, 2, 4, 8), 9), ((2, 11), 35), ((4, 4), 100)])
+def test_paths_lead_where_the_textbook_says(arities, count, lanes):
+    """Each position of each level comes up, edge values stand at every place, and more than one task is cut."""
+    rng = random.Random(count)
+    length = sum(arity - 1 for arity in arities)
+    paths = [
+        (
+            rng.choice(EDGES),
+            [rng.choice([*EDGES, rng.randrange(FR.p)]) for _ in range(length)],
+            [(k + level) % arity for level, arity in enumerate(arities)],
+        )
+        for k in range(count)
+    ]
+    leaves, siblings, positions = zip(*paths, strict=True)
+    roots = path_roots(
+        CpuDevice(3, lanes),
+        rows([[leaf] for leaf in leaves])[:, 0],
+        rows(siblings),
+        np.array(positions, np.int64),
+        arities,
+    )
+    assert ints(roots) == [root_textbook(*path, arities) for path in paths]
+
+
+@pytest.mark.parametrize("position", [-1, 8])
+def test_a_position_outside_its_level_reads_no_memory_that_is_not_there(position):
+    with pytest.raises(AssertionError, match="outside its level"):
+        path_roots(CpuDevice(1), rows([[1]])[:, 0], rows([[2] * 7]), np.array([[position]]), (8,))
 
 
 @pytest.mark.parametrize("lanes", LANES)

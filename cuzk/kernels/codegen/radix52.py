@@ -83,6 +83,29 @@ def sqr_mont_lt_2p(m: Any, a: Words, modulus: Modulus) -> Words:
     for i in range(n):
         wide[2 * i] = m.mad_lo52(wide[2 * i], a[i], a[i])
         wide[2 * i + 1] = m.mad_hi52(wide[2 * i + 1], a[i], a[i])
+    return reduce_wide_lt_2p(m, wide, modulus)
+
+
+def add_product(m: Any, low: Words, high: Words, a: Words, b: Words) -> None:
+    """low + 2^52 high += a*b, in place: 2n - 1 columns each, for carried a, b.
+
+    Lower and upper halves are summed apart, or each column would wait for itself twice as often. A product
+    adds at most n of them to a column, so that 2^8 products stay far below 2^63.
+    """
+    for i, y in enumerate(b):
+        for j, x in enumerate(a):
+            low[i + j] = m.mad_lo52(low[i + j], x, y)
+            high[i + j] = m.mad_hi52(high[i + j], x, y)
+
+
+def join_halves(m: Any, low: Words, high: Words) -> Words:
+    """low + 2^52 high as 2n columns."""
+    return [low[0], *(m.add(x, y) for x, y in zip(low[1:], high[:-1], strict=True)), high[-1]]
+
+
+def reduce_wide_lt_2p(m: Any, wide: Words, modulus: Modulus) -> Words:
+    """wide/R mod p, carried, in [0, 2p), for 2n columns whose value is at most R*p."""
+    n = len(wide) // 2
     acc, above = wide[: n + 1], [*wide[n + 1 :], m.const(0)]
     for i in range(n):
         acc = _drop_limb(m, acc, above[i], i, modulus)

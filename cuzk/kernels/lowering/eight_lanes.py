@@ -91,6 +91,41 @@ def product(builder: Any, form: Any, a: Any, b: Any | None) -> Any:
     return value_of(builder, form, limbs_of(builder, form, value))
 
 
+def sum_of_products(builder: Any, form: Any, scratch: Any, table: Any, count: Any) -> Any:
+    """The sum over `count` places of scratch and rows of a limb table, from these pointers on."""
+    result, words = ir.LiteralStructType([VECTOR] * form.limbs), I64.as_pointer()
+
+    def emit(body: Any, arguments: Any) -> Any:
+        places, rows, terms = arguments
+        columns = [body.alloca(VECTOR) for _ in range(2 * (2 * form.limbs - 1))]
+        for column in columns:
+            body.store(ir.Constant(VECTOR, [0] * LANES), column)
+
+        def halves() -> tuple[list[Any], list[Any]]:
+            values = [body.load(column) for column in columns]
+            return values[: len(values) // 2], values[len(values) // 2 :]
+
+        with cgutils.for_range(body, terms) as loop:
+            place = body.gep(places, [body.mul(loop.index, ir.Constant(I64, form.limbs * LANES))])
+            row = body.gep(rows, [body.mul(loop.index, ir.Constant(I64, form.limbs))])
+            a = limbs_of(body, form, load_limbs(body, form, place))
+            b = [spread(body, body.load(body.gep(row, [ir.Constant(I64, k)]))) for k in range(form.limbs)]
+            low, high = halves()
+            radix52.add_product(Radix52Llvm(body), low, high, a, b)
+            for value, column in zip([*low, *high], columns, strict=True):
+                body.store(value, column)
+        wide = radix52.join_halves(Radix52Llvm(body), *halves())
+        value = ir.Constant(result, ir.Undefined)
+        for i, word in enumerate(radix52.reduce_wide_lt_2p(Radix52Llvm(body), wide, form.modulus)):
+            value = body.insert_value(value, word, i)
+        return value
+
+    name = f"cuzk_sum_of_products_{form.name}"
+    function = shared_function(builder, name, result, [words, words, I64], emit)
+    value = builder.call(function, [scratch, table, count], cconv=REGISTER_CALL)
+    return value_of(builder, form, limbs_of(builder, form, value))
+
+
 def carried(builder: Any, element: Any, value: Any) -> Any:
     """The value of type `element` in [0, (low + high) * p) with carried limbs."""
     if element.is_carried:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from numba.core import cgutils
 
 from cuzk.kernels.codegen import radix64
 from cuzk.kernels.codegen.llvm import I64, Radix64Llvm
@@ -60,6 +61,25 @@ def product(builder: Any, form: Any, a: Any, b: Any | None) -> Any:
     width = value_type(form)
     function = shared_function(builder, f"cuzk_mul_{form.name}", width, [width, width], emit)
     return builder.call(function, [a, a if b is None else b], cconv=REGISTER_CALL)
+
+
+def sum_of_products(builder: Any, form: Any, scratch: Any, table: Any, count: Any) -> Any:
+    """The sum over `count` places of scratch and rows of a limb table, from these pointers on."""
+    words = I64.as_pointer()
+
+    def emit(body: Any, arguments: Any) -> Any:
+        places, rows, terms = arguments
+        total = body.alloca(value_type(form))
+        body.store(constant(body, form, 0), total)
+        with cgutils.for_range(body, terms) as loop:
+            first_word = body.mul(loop.index, ir.Constant(I64, form.limbs))
+            a, b = (load_limbs(body, form, body.gep(first, [first_word])) for first in (places, rows))
+            body.store(add(body, form, body.load(total), product(body, form, a, b)), total)
+        return body.load(total)
+
+    name = f"cuzk_sum_of_products_{form.name}"
+    function = shared_function(builder, name, value_type(form), [words, words, I64], emit)
+    return builder.call(function, [scratch, table, count], cconv=REGISTER_CALL)
 
 
 def carried(builder: Any, element: Any, value: Any) -> Any:
