@@ -79,13 +79,15 @@ def path_roots(device: CpuDevice, leaves: U64, siblings: U64, indices: Levels, a
     form, count = device.fr, len(leaves)
     assert ((indices >= 0) & (indices < arities)).all(), "a position outside its level"
     table, levels = _tables(form, tuple(arities), None)
-    given = [_padded(part, device.lanes) for part in (leaves, siblings, indices)]
-    roots = np.empty((len(given[0]), 4), dtype=np.uint64)
+    leaves, siblings, indices = (_padded(part, device.lanes) for part in (leaves, siblings, indices))
+    roots = np.empty((len(leaves), 4), dtype=np.uint64)
 
     def hash_some(first: int, last: int) -> None:
         children, scratch = _scratch(form)
         nodes = np.empty((form.lanes, 4), np.uint64)
-        _hash_paths(form, table, levels, *given, first, last, children, nodes, scratch, roots)
+        _hash_paths(
+            form, table, levels, leaves, siblings, indices, first, last, children, nodes, scratch, roots
+        )
 
     _share(device, len(roots), len(arities), hash_some)
     return roots[:count]
@@ -226,7 +228,7 @@ def _keyed_power_five(form, table, key, scratch, place):
 
 @jit
 def _full_round(form, table, keys, matrix, width, scratch, state, mixed, wanted):
-    """S-boxes with keys, in place at `state`; the first `wanted` elements of that times the matrix to `mixed`."""
+    """S-boxes with keys, in place at `state`; the first `wanted` elements times the matrix to `mixed`."""
     for j in range(width):
         spill(form, scratch, state + j, _keyed_power_five(form, table, keys + j, scratch, state + j))
     for j in range(wanted):

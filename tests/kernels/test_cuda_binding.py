@@ -82,7 +82,7 @@ def test_the_package_and_its_cpu_need_no_cuda() -> None:
 import importlib, sys
 for hidden in ("cuda", "cuda.bindings", "numba_cuda"):
     sys.modules[hidden] = None
-for name in ("api", "warm_up", "cli", "doctor", "kernels.device.cuda"):
+for name in ("api", "proofs.warm_up", "cli.doctor", "reports.machine", "kernels.device.cuda"):
     importlib.import_module(f"cuzk.{name}")
 from cuzk.errors import DeviceError
 try:

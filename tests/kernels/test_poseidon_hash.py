@@ -69,7 +69,7 @@ def root_textbook(leaf, siblings, positions, arities):
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize(("arities", "count"), [((8,), 1), ((8, 2, 4, 8), 9), ((2, 11), 35), ((4, 4), 100)])
 def test_paths_lead_where_the_textbook_says(arities, count, lanes):
-    """Each position of each level comes up, edge values stand at every place, and more than one task is cut."""
+    """Each position of each level comes up, edge values at every place; more than one task is cut."""
     rng = random.Random(count)
     length = sum(arity - 1 for arity in arities)
     paths = [
