@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from cuzk.errors import ResourceError, UsageError
 
@@ -74,16 +75,7 @@ def owned_socket(path: Path) -> Iterator[None]:
     A file beside it is locked, so that two daemons that start at once do not both find nobody there.
     Raises ResourceError when another process listens there, or the path is something else.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_name(f".{path.name}.lock").open("w")
-    except OSError as error:
-        raise _no_socket(path, error) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise _taken(path) from error
+    with _locked(path) as lock:
         _remove_stale(path)
         try:
             yield
@@ -92,6 +84,28 @@ def owned_socket(path: Path) -> Iterator[None]:
                 path.unlink(missing_ok=True)
             with suppress(OSError):
                 Path(lock.name).unlink()
+
+
+def _locked(path: Path) -> TextIO:
+    """The locked file beside a path. Its owner removes it before closing it. Raises as `owned_socket`."""
+    beside = path.with_name(f".{path.name}.lock")
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = beside.open("w")
+        except OSError as error:
+            raise _no_socket(path, error) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise _taken(path) from error
+        # Whoever had the lock before may have removed the file after it was opened here: then others lock a
+        # new one, and this one means nothing.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock.fileno()), beside.stat()):
+                return lock
+        lock.close()
 
 
 @contextmanager

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import socket
 import stat
 from collections.abc import Coroutine
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cuzk.errors import EngineError, ResourceError, UsageError
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.address import Address, numeric, parse_address
+from cuzk.server.address import Address, numeric, owned_socket, parse_address
 from cuzk.server.daemon import Daemon, DaemonSettings
 from tests.server.fakes import FakeProver, proof_of, read_fake
 from tests.server.hall import SOON_S, Caller, channel_to, porep, refused, running, until
@@ -88,6 +90,34 @@ def test_a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on(tmp
             assert (await caller.prove(porep("a"))).result.status == COMPLETED
 
     play(scenario())
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_lock_whose_file_was_removed_before_it_was_had_is_none(
+    others: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One daemon ends, and another may start, between this one's opening of the lock and its locking it."""
+    path, lock = tmp_path / "cuzk.sock", fcntl.flock
+    with ExitStack() as first, ExitStack() as third:
+        first.enter_context(owned_socket(path))
+
+        def late(file: Any, operation: int) -> None:
+            monkeypatch.setattr(fcntl, "flock", lock)
+            first.close()
+            for _ in range(others):
+                third.enter_context(owned_socket(path))
+            lock(file, operation)
+
+        monkeypatch.setattr(fcntl, "flock", late)
+        with ExitStack() as second:
+            if others:
+                with pytest.raises(ResourceError, match="another process listens there"):
+                    second.enter_context(owned_socket(path))
+            else:
+                second.enter_context(owned_socket(path))
+                with pytest.raises(ResourceError, match="another process listens there"):
+                    third.enter_context(owned_socket(path))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_daemon_on_the_same_port_is_refused(tmp_path: Path) -> None:
