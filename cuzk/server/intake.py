@@ -19,7 +19,7 @@ from cuzk.events import ignore
 from cuzk.proofs.kinds import read_pieces
 from cuzk.proofs.sources import check_input
 from cuzk.sector.c1 import parse_c1
-from cuzk.sector.claim import POREP, SNAP, ProofInput
+from cuzk.sector.claim import POREP, ProofInput
 from cuzk.sector.pieces import Pieces, SideInputs
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.kinds import KINDS, Kind
@@ -35,7 +35,6 @@ _PRIORITIES: dict[int, Priority] = {
     pb.CRITICAL: Priority.CRITICAL,
 }
 _LENGTH_DELIMITED = 2  # of protobuf's wire types
-_SEED_BYTES = _COMMITMENT_BYTES = 32
 #: What a request consists of beside its name and its urgency: these fields make two requests the same.
 _INPUTS = (
     "sector_size",
@@ -145,11 +144,6 @@ def _read_pieces(submit: pb.SubmitProofRequest) -> tuple[ProofInput, str, None]:
     kind = KINDS[submit.proof_kind]
     if not submit.vanilla_proofs:
         _fail("vanilla_proofs is empty", "vanilla_proofs", "send one piece a sector, or a partition")
-    if kind.name == SNAP:
-        for name in ("comm_r_old", "comm_r_new", "comm_d_new"):
-            _require_length(name, getattr(submit, name), _COMMITMENT_BYTES)
-    else:
-        _require_length("randomness", submit.randomness, _SEED_BYTES)
     number = submit.registered_proof or (None if submit.sector_size else 0)  # 0 may say nothing
     beside = SideInputs(
         kind=kind.name,
@@ -165,11 +159,6 @@ def _read_pieces(submit: pb.SubmitProofRequest) -> tuple[ProofInput, str, None]:
     )
     origin = submit.request_id or "vanilla_proofs"
     return read_pieces(Pieces.of(submit.vanilla_proofs, beside, origin=origin)), "", None
-
-
-def _require_length(name: str, value: bytes, nbytes: int) -> None:
-    if len(value) != nbytes:
-        _fail(f"{name} has {len(value)} bytes", name, f"it must have {nbytes}")
 
 
 def prepare_to_read() -> None:

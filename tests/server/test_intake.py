@@ -70,7 +70,7 @@ def test_another_number_than_the_documents_is_noted_and_no_fault() -> None:
             pieces_request("snap-16k", vanilla_proofs=pieces_request("snap-16k").vanilla_proofs[:1]),
             "snap-16k",
         ),
-        (pieces_request("window-2k", randomness=bytes(31)), "randomness has 31 bytes"),
+        (pieces_request("window-2k", randomness=bytes(31)), "31 bytes where 32 are expected"),
         (pieces_request("window-2k", randomness=bytes(32)), "window-2k"),
         (pieces_request("winning-2k", vanilla_proofs=[b"junk"]), "winning-2k"),
         (pieces_request("winning-2k", registered_proof=5), "registered proof 5 is none of winning-post"),
