@@ -20,9 +20,8 @@ function describe(state) {
   const shares = state.devices.map(({ name, time }) => [name, time[300] && time[300].efficiency_percent]);
   const known = shares.filter(([, share]) => share !== null).map(([name, share]) => `${name} computed ${Math.round(share)} % of the time`);
   attribute($("#lanes"), "aria-label", `Timeline of ${many(state.devices.length, "device")}. ${known.join(", ")}`);
-  const trouble = [...panels.troubles()].some(([look]) => look === "bad");
-  document.title = `${trouble ? "⚠ " : ""}${state.queue.jobs_running} running, ${state.queue.jobs_waiting} waiting – cuzk`;
-  icon(trouble ? "#c2202c" : state.not_ready ? "#d4a72c" : "#2da44e");
+  document.title = `${panels.isBad ? "⚠ " : ""}${state.queue.jobs_running} running, ${state.queue.jobs_waiting} waiting – cuzk`;
+  icon(panels.isBad ? "#c2202c" : state.not_ready ? "#d4a72c" : "#2da44e");
 }
 
 function icon(colour) {

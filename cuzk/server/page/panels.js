@@ -57,6 +57,7 @@ class Panels {
 
   attention() {
     const found = [...this.troubles()];
+    this.isBad = found.some(([look]) => look === "bad");
     if (!found.length) found.push(["good", "✓", "Nothing needs attention."]);
     follow($("#attention ul"), found, ([, , words]) => words.replace(/[0-9]+/g, "#"),
       () => element("li", "", element("span", "sign"), element("span", "words")),
@@ -65,7 +66,6 @@ class Panels {
         say(node.firstElementChild, sign);
         say(node.lastElementChild, words);
       });
-    return found;
   }
 
   * troubles() {
