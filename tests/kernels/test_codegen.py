@@ -62,9 +62,7 @@ def test_the_52_bit_product_is_below_2p_for_the_largest_operands(
     assert got < 2 * modulus.p and got % modulus.p == a * b * pow(radix, -1, modulus.p) % modulus.p
 
 
-@pytest.mark.parametrize(
-    ("modulus", "terms", "factor"), [(FR, 35, 1), (FR, 17, 2), (FR, 1, 35), (FQ, 20, 8)]
-)
+@pytest.mark.parametrize(("modulus", "terms", "factor"), [(FR, 35, 1), (FR, 17, 2), (FR, 1, 35), (FQ, 20, 8)])
 @given(data=st.data())
 def test_a_sum_of_52_bit_products_is_reduced_once_below_2p(
     modulus: Modulus, terms: int, factor: int, data: st.DataObject
