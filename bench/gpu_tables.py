@@ -95,7 +95,7 @@ def field_table(report: Fact) -> str:
     return markdown(["operation", "rate", "limit", "registers", "sppark"], rows)
 
 
-SECTOR_STAGES = ("read", "check", "witness", "rows", "transforms", "verify")
+SECTOR_STAGES = ("read", "check", "load points", "witness", "rows", "transforms", "verify")
 #: What the host does before or for a stage, which belongs to it here.
 _OF_HOST = {"witness": "pre-pass", "verify": "finish"}
 
@@ -111,7 +111,7 @@ def sector_table(facts: Fact) -> str:
     rows = []
     for name, run in runs.items():
         sums = sum(seconds for stage, seconds in run.items() if stage.startswith("sum "))
-        stages = [run[stage] + run.get(_OF_HOST.get(stage, ""), 0.0) for stage in SECTOR_STAGES]
+        stages = [run.get(stage, 0.0) + run.get(_OF_HOST.get(stage, ""), 0.0) for stage in SECTOR_STAGES]
         rows.append(
             [name, *(f"{seconds:.2f} s" for seconds in (run["whole"], *stages[:-1], sums, stages[-1]))]
         )

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 _ONE_KEY = r"(?:[A-Z][A-Za-z]*\d{1,2}|EFD|CycloneMSM|Sho)"
-_KEY = re.compile(rf"\[({_ONE_KEY}(?:, {_ONE_KEY})*)\](?!\()")
+_KEY = re.compile(rf"(?<!\w)\[({_ONE_KEY}(?:, {_ONE_KEY})*)\](?!\()")
 
 
 def keys(text: str) -> set[str]:
@@ -44,6 +44,7 @@ def test_every_key_of_a_paper_is_explained_once() -> None:
         ("Source: [KAK96] CIOS", {"KAK96"}),
         ("[EFD, CycloneMSM].", {"EFD", "CycloneMSM"}),
         ("x[T1](a.md) row[i]", set()),
+        ("-> tuple[U64, U64]", set()),
     ],
 )
 def test_keys_are_recognised(text: str, found: set[str]) -> None:
