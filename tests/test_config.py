@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cuzk import config
-from cuzk.config_keys import KEYS
+from cuzk.config.keys import KEYS
 from cuzk.errors import InputError
 from tests.cli.running import run
 

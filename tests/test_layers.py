@@ -17,7 +17,7 @@ FLOORS = ("timeline", "kernels", "sector", "circuit", "groth16", "engine", "proo
 #: Modules and packages at the top that share a floor.
 ROOMS = {
     "api": {"api", "parameters", "benchmarks"},
-    "cli": {"cli", "view", "reports", "config", "config_edit", "config_keys"},
+    "cli": {"cli", "view", "reports", "config"},
 }
 #: These import nothing of ours, and every floor may import them.
 SERVANTS = {"errors", "events", "folders", "garbage", "units", "whole_files"}

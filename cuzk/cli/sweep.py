@@ -116,7 +116,7 @@ def fastest(results: Sequence[JobsBench]) -> JobsBench | None:
 
 
 def _write(path: Path, best: JobsBench) -> None:
-    from cuzk.config_edit import with_keys
+    from cuzk.config.edit import with_keys
     from cuzk.whole_files import replace_whole
 
     text = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cuzk import view
-from cuzk.config_keys import KEYS
+from cuzk.config.keys import KEYS
 from cuzk.events import Notice
 
 if TYPE_CHECKING:

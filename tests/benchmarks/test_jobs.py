@@ -16,7 +16,7 @@ from cuzk.benchmarks.figures import Figures, Spread
 from cuzk.benchmarks.jobs import bench_jobs
 from cuzk.cli.engine import EngineFlags
 from cuzk.config import Config
-from cuzk.config_edit import with_keys
+from cuzk.config.edit import with_keys
 from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.recorder import NoRecorder, Recorder
 from cuzk.engine.settings import Settings

@@ -9,7 +9,7 @@
     [memory]
     total_budget = "256GiB"
 
-`config_keys` has all keys. Read from --config, else from the first of `default_places` that exists; without
+`keys` has all keys. Read from --config, else from the first of `default_places` that exists; without
 any, all is default.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 
 import tomli
 
-from cuzk.config_keys import KEYS, TABLES, Key
+from cuzk.config.keys import KEYS, TABLES, Key
 from cuzk.engine.settings import GpuLock, Settings
 from cuzk.errors import InputError
 from cuzk.folders import config_folder
@@ -41,7 +41,7 @@ _OUT_OF_DATE_BUDGETS = ("memory.pinned_budget", "memory.working_memory_budget")
 class Config:
     """What the file may set, with what holds where it is silent; None: the program decides when it runs.
 
-    Fields are those of `config_keys.KEYS`, which explain them; sizes are bytes.
+    Fields are those of `keys.KEYS`, which explain them; sizes are bytes.
     """
 
     device: str = "auto"
