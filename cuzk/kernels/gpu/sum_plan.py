@@ -52,7 +52,7 @@ class GroupCosts:
 
 
 COSTS = {
-    1: GroupCosts(random_ns=0.298, in_order_ns=0.252, round_ms=0.050, lists_ms=0.15, host_ms=0.5),
+    1: GroupCosts(random_ns=0.298, in_order_ns=0.252, round_ms=0.050, lists_ms=0.15, host_ms=0.4),
     2: GroupCosts(random_ns=0.910, in_order_ns=0.880, round_ms=0.077, lists_ms=0.60, host_ms=0.9),
 }
 SORT_NS = 0.060  # a digit, simple sort
@@ -62,7 +62,7 @@ SCAN_NS = 0.040  # a bucket, in the scans of all rounds
 PASS_MS = 0.15  # begin, scans and lists of a pass, however short
 SELECT_MS = 0.10  # the same of a sum over bits
 SELECT_NS = 0.005  # a bit
-SELECT_HOST_MS = 0.05
+SELECT_HOST_MS = 0.12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
