@@ -206,7 +206,8 @@ def disk(folder: Path, nbytes: int) -> None:
             os.fsync(number)
         done = time.perf_counter()
         path.unlink()
-        report(part="disk alone", folder=str(folder), way=way, write_s=written - start, total_s=done - start)
+        times = {"write_s": written - start, "total_s": done - start}
+        report(part="disk alone", folder=str(folder.parent), way=way, **times)
 
 
 def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:
@@ -238,11 +239,12 @@ def whole(device: CudaDevice, host: CpuDevice, folder: Path, runs: int) -> None:
         totals.append(total)
         every.append(stages)
         report(
-            part="whole", folder=str(folder), total_s=total, **stages, check="ok" if ok else f"WRONG {digest}"
-        )
+            part="whole", folder=str(folder.parent), total_s=total, **stages,
+            check="ok" if ok else f"WRONG {digest}",
+        )  # fmt: skip
         for file_path in folder.iterdir():
             file_path.unlink()
-    report(part="whole, median", folder=str(folder), runs=runs, total_s=median(totals),
+    report(part="whole, median", folder=str(folder.parent), runs=runs, total_s=median(totals),
            **{name: median(one.get(name, 0.0) for one in every) for name in every[0]})  # fmt: skip
 
 
