@@ -27,6 +27,7 @@ from bench.runner import machine_of  # noqa: E402
 from cuzk.api import synthesize  # noqa: E402
 from cuzk.circuit.builder import Circuit  # noqa: E402
 from cuzk.circuit.rows import A, B, C, evaluate_side  # noqa: E402
+from cuzk.circuit.waves import witness_kinds  # noqa: E402
 from cuzk.circuit.witness import FreeValues, assign  # noqa: E402
 from cuzk.groth16.qap import domain_log2  # noqa: E402
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis  # noqa: E402
@@ -138,7 +139,7 @@ class Case:
         """All instances of a family at once: what its kernel can do, without waiting."""
         table, templates = self.circuit.instances.table, self.circuit.templates
         names = np.array([template.name for template in templates])[table["template"]]
-        kinds = np.array([template.witness.kind for template in templates])[table["template"]]
+        kinds = witness_kinds(self.circuit)
         for name in dict.fromkeys(names[~np.isin(kinds, (FREE, NOTHING))].tolist()):
             which = np.flatnonzero(names == name).astype(np.uint32)
             aux = int(sum(templates[number].aux for number in table["template"][which]))

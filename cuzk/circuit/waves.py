@@ -37,14 +37,20 @@ def waves_of(circuit: Circuit) -> Waves:
     for reader, writer in zip(readers.tolist(), writers.tolist(), strict=True):
         if level[writer] >= level[reader]:
             level[reader] = level[writer] + 1
-    kinds = np.array([template.witness.kind for template in circuit.templates])
-    computed = np.flatnonzero(~np.isin(kinds[circuit.instances.table["template"]], (FREE, NOTHING)))
+    computed = np.flatnonzero(~np.isin(witness_kinds(circuit), (FREE, NOTHING)))
     levels = np.array(level)[computed]
     _, sizes = np.unique(levels, return_counts=True)
     return Waves(
         order=computed[np.argsort(levels, kind="stable")].astype(np.uint32),
         starts=(0, *np.cumsum(sizes).tolist()),
     )
+
+
+def witness_kinds(circuit: Circuit) -> NDArray[np.int64]:
+    """(instances,) what each one's variables follow from: the kinds of `kernels.circuit.witness`."""
+    kinds = np.array([template.witness.kind for template in circuit.templates])
+    of_instances: NDArray[np.int64] = kinds[circuit.instances.table["template"]]
+    return of_instances
 
 
 def dependencies(circuit: Circuit) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

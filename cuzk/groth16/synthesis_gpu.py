@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.marks import Marks, counts_before
 from cuzk.circuit.rows import A, B, C
+from cuzk.circuit.waves import witness_kinds
 from cuzk.circuit.witness import Assignment, FreeValues
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
@@ -128,8 +129,7 @@ class DeviceSynthesis:
 
     def _wave_launches(self) -> list[Launch]:
         kernel, order, circuit = self.device.load(fill_wave), self._at["order"], self.circuit
-        kinds = np.array([template.witness.kind for template in circuit.templates])
-        kinds = kinds[circuit.instances.table["template"][circuit.waves.order]]
+        kinds = witness_kinds(circuit)[circuit.waves.order]
         return [
             kernel.prepare(
                 end - first, witness.threads_of_wave(kinds[first:end]),
