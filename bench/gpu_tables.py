@@ -1,8 +1,8 @@
 """Fills the GPU's tables of docs/performance.md: `python -m bench.gpu_tables [FOLDER]`.
 
-FOLDER holds what `gpu_field`, `gpu_curve`, `gpu_ntt`, `gpu_msm` and `gpu_sector` wrote, maybe `gpu_engine`;
-without one, the results kept in the repository. Shares of the limit are worked out here, see `gpu_limits`: of
-a transform by its schedule, of a sum by its affine additions.
+FOLDER holds what `gpu_field`, `gpu_curve`, `gpu_ntt`, `gpu_msm` and `gpu_sector` wrote, maybe `gpu_engine`
+and `gpu_urgent`; without one, the results kept in the repository. Shares of the limit are worked out here,
+see `gpu_limits`: of a transform by its schedule, of a sum by its affine additions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from bench import peers
 from bench.gpu_engine import engine_table
 from bench.gpu_limits import addition_products, multiplier_rate, transform_products
+from bench.gpu_urgent import urgent_table
 from bench.runner import ROOT, quantity, size
 from bench.tables import markdown, replace_block
 from cuzk.kernels.gpu.sum_schedule import additions
@@ -52,9 +53,8 @@ def blocks(folder: Path) -> dict[str, str]:
     ntt_machine = next(fact for fact in transforms if fact["what"] == "machine")
     msm_machine = next(fact for fact in sums if fact["part"] == "machine")
     whole = [fact for fact in sums if fact["part"] == "msm" and not fact["note"]]
-    engine = folder / "gpu_engine.json"
     return {
-        **({"gpu-engine": engine_block(engine)} if engine.exists() else {}),
+        **of_engine(folder),
         "gpu-sector": f"{sector_table(sector)}\n\n{where(sector['machine'])}",
         "gpu-field": f"{field_table(fields)}\n\n{where(fields)}",
         "gpu-curve": f"{curve_table(curve)}\n\n{where(curve)}",
@@ -68,9 +68,14 @@ def blocks(folder: Path) -> dict[str, str]:
     }
 
 
-def engine_block(path: Path) -> str:
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    return f"{engine_table(facts)}\n\n{where(facts['machine'])}"
+def of_engine(folder: Path) -> dict[str, str]:
+    """The tables of those results that are there."""
+    tables = {"gpu-engine": engine_table, "gpu-urgent": urgent_table}
+    files = {name: folder / f"{name.replace('-', '_')}.json" for name in tables}
+    facts = {
+        name: json.loads(path.read_text(encoding="utf-8")) for name, path in files.items() if path.exists()
+    }
+    return {name: f"{tables[name](one)}\n\n{where(one['machine'])}" for name, one in facts.items()}
 
 
 def where(machine: Fact) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from bench import gpu_engine, gpu_tables, tables
+from bench import gpu_engine, gpu_tables, gpu_urgent, tables
 from bench.peers import Peer
 from bench.runner import Case, Inside, main, measure
+from cuzk.timeline.analyze import analyze
+from cuzk.timeline.read import parse_log
 
 PEER = Peer(name="slow", source="a slow machine", times={100: "3 s"})
 
@@ -146,6 +149,34 @@ def engine_run(cards: int, lock: str, proof_s: float) -> dict[str, Any]:
         },
         "peak_bytes": {"host memory": 1 << 30, **{f"cuda:{k}": 70 << 30 for k in range(cards)}},
     }
+
+
+def test_waits_of_urgent_proofs_are_told_from_the_queue_to_the_lock() -> None:
+    log = io.StringIO(
+        "TIMELINE,90,GPU_START,usual,worker=0,partition=0,device=0\n"
+        "TIMELINE,100,GPU_QUEUE,urgent,partition=0\n"
+        "TIMELINE,101,GPU_PICKUP,urgent,worker=1,partition=0,device=0\n"
+        "TIMELINE,102,GPU_START,urgent,worker=1,partition=0,device=0\n"
+        "TIMELINE,103,LOCK_WAIT,urgent,worker=1,partition=0,device=0\n"
+        "TIMELINE,110,GPU_END,usual,worker=0,partition=0,device=0\n"
+        "TIMELINE,130,LOCK_START,urgent,worker=1,partition=0,device=0\n"
+        "TIMELINE,180,LOCK_END,urgent,worker=1,partition=0,device=0\n"
+        "TIMELINE,181,GPU_END,urgent,worker=1,partition=0,device=0\n"
+    )
+    [run] = analyze(parse_log(log, name="log")).runs
+    fact = gpu_urgent.urgent_fact(run, "urgent", 90.4)
+    assert fact == {
+        "wall_ms": 90.4,
+        "waits_ms": 30,
+        "waits_for_the_lock_ms": 27,
+        "computes_ms": 50,
+        "ended_before": 1,
+    }
+    table = gpu_urgent.urgent_table({"urgent": {"alone": [fact], "among": [fact, {**fact, "waits_ms": 50}]}})
+    assert table.splitlines()[2:] == [
+        "| alone | 1 | 30 ms, 30 | 50 ms, 50 | 90 ms, 90 | 1 |",
+        "| among PoRep partitions | 2 | 40 ms, 50 | 50 ms, 50 | 90 ms, 90 | 2 |",
+    ]
 
 
 def test_runs_of_an_engine_are_held_against_what_was_wanted() -> None:

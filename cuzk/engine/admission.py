@@ -26,8 +26,8 @@ class Admission:
         self._begun: list[Run] = []
         self.waiting: Unit | None = None
 
-    def next(self) -> Unit | None:
-        """The next unit, with memory for it and its setup; None if there is none, or none for it."""
+    def next(self, *, only_first: bool = False) -> Unit | None:
+        """The next unit, or none but the first, with memory for it and its setup; None if there is none."""
         first = self._pending.first()
         self.waiting = None
         if first is None:
@@ -35,6 +35,8 @@ class Admission:
         if self._is_granted(first):
             return first
         self.waiting = first
+        if only_first:
+            return None
         begun = (unit for run in self._begun if (unit := _first_pending(run)) is not None)
         return next((unit for unit in sorted(begun, key=_order) if self._is_granted(unit)), None)
 

@@ -62,7 +62,6 @@ class Board:
     finished  runs whose partitions are all proven
     preloads  callers who wait for memory for a setup
     changed   a condition for each kind of thread: any change that may concern it notifies it
-    room      the same for threads whose unit may be one too many in `ready`
     setups    the same for callers who wait for setups to be opened or closed
     alarm     the same for the watch: a deadline may be nearer now, or the engine is over
     """
@@ -82,7 +81,6 @@ class Board:
         self.clock, self._announcer, self._recorder = clock, announcer, recorder
         self._lock = threading.Lock()
         self.changed = {kind: threading.Condition(self._lock) for kind in ("prepare", "prove", "assemble")}
-        self.room = threading.Condition(self._lock)
         self.alarm = threading.Condition(self._lock)
         self.setups = threading.Condition(self._lock)
         self.runs = Runs(settings.results_kept)
@@ -140,7 +138,7 @@ class Board:
 
     def notify(self) -> None:
         """Something changed that any thread may have waited for."""
-        for condition in (*self.changed.values(), self.room, self.setups):
+        for condition in (*self.changed.values(), self.setups):
             condition.notify_all()
         if self.is_over:
             self.alarm.notify_all()

@@ -40,8 +40,7 @@ class Dispatcher:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._uses = 0  # of slots; guarded by the board's lock, as is _kept
-        self._kept = 0  # threads in `await_room`
+        self._uses = 0  # of slots; guarded by the board's lock
 
     def _next(self, kind: str, choose: Callable[[], T], *, wait: bool) -> T:
         """What `choose` gives, as soon as it gives something."""
@@ -61,7 +60,7 @@ class Dispatcher:
     def _choose_to_prepare(self) -> Prepare | Close | None:
         """A unit that got its memory; while one waits for that, setups that no run needs are closed."""
         board, before = self._board, self._board.admission.waiting
-        unit = board.admission.next()
+        unit = self._next_unit()
         waiting = board.admission.waiting
         if waiting is not None and waiting is not before:
             board.say(What.WAITS_FOR_MEMORY, unit=waiting)
@@ -78,6 +77,18 @@ class Dispatcher:
         board.notify()  # others may open the setup now, or take the next unit
         return Prepare(unit, run.work)
 
+    def _next_unit(self) -> Unit | None:
+        """While enough are prepared for the devices, only one that is more urgent than all of them."""
+        board = self._board
+        settings, usable = board.settings, sum(device.set_aside is None for device in board.devices)
+        prepared = [*board.ready, *board.preparing]
+        if len(prepared) < settings.synthesis_lookahead * max(usable, 1) + settings.partition_workers:
+            return board.admission.next()
+        first = board.pending.first()
+        if first is None or any(unit.run.priority >= first.run.priority for unit in prepared):
+            return None
+        return board.admission.next(only_first=True)
+
     def _make_room(self) -> Close | None:
         for lease in self._board.leases.idle():
             for device in self._board.devices:
@@ -87,7 +98,7 @@ class Dispatcher:
         return None
 
     def prepared(self, unit: Unit, value: Any) -> None:
-        """The unit is in the queue from now on, however full that is."""
+        """The unit is in the queue from now on."""
         board = self._board
         with board.held():
             board.preparing.discard(unit)
@@ -96,21 +107,6 @@ class Dispatcher:
                 return
             unit.prepared = value
             self._make_ready(unit)
-
-    def await_room(self) -> None:
-        """Keeps whoever has put a unit into the queue while the queue is too long.
-
-        So many threads are kept as there are units too many.
-        """
-        board = self._board
-        with board.held():
-            self._kept += 1
-            board.room.wait_for(lambda: board.is_over or len(board.ready) < self._most_ready() + self._kept)
-            self._kept -= 1
-
-    def _most_ready(self) -> int:
-        usable = sum(device.set_aside is None for device in self._board.devices)
-        return self._board.settings.synthesis_lookahead * max(usable, 1)
 
     def _make_ready(self, unit: Unit) -> None:
         """For any device that may still be asked; a unit that none may ends its run."""
@@ -156,7 +152,7 @@ class Dispatcher:
         unit.to(Stage.PROVING, board.clock())
         worker.unit, worker.since = unit, unit.since
         board.say(What.PROVING, unit=unit, device=worker.device)
-        board.room.notify_all()
+        board.changed["prepare"].notify_all()
         return Prove(unit, unit.run.work, unit.prepared, slot, slot.prover)
 
     def begins(self, worker: Worker) -> bool:

@@ -48,7 +48,7 @@ class Preparer(EngineThread):
     """Prepares partitions on the host.
 
     owns   the unit it is at, until that is in the queue
-    talks  takes pending units, puts ready ones; holds still while the queue is full
+    talks  takes pending units, puts ready ones
     ends   when the engine is over
     """
 
@@ -85,8 +85,6 @@ class Preparer(EngineThread):
         self._record("SYNTH_END", unit, synth_ms=round((self._clock() - begin) * 1000))
         self._record("GPU_QUEUE", unit)
         self._dispatcher.prepared(unit, prepared)
-        del prepared
-        self._dispatcher.await_room()
 
     def _record(self, name: str, unit: Unit, **detail: int | str) -> None:
         self._recorder.record(name, unit.run.id, partition=unit.partition, **detail)

@@ -31,7 +31,7 @@ class Records:
 
 
 class Hall:
-    """A board with its two sides; `workers` by number."""
+    """A board with its two sides; `workers` by number. By default all partitions are prepared ahead."""
 
     def __init__(
         self,
@@ -39,11 +39,12 @@ class Hall:
         *,
         host_bytes: int = 64 * GIB,
         input_bytes: int = GIB,
+        synthesis_lookahead: int = 1000,
         **settings: Any,
     ) -> None:
         self.now = 0.0
         self.announcer, self.records = Announcer(), Records()
-        self.settings = Settings(**settings)
+        self.settings = Settings(synthesis_lookahead=synthesis_lookahead, **settings)
         self.devices = [
             Device(name, k, Budget(name, nbytes))
             for k, (name, nbytes) in enumerate((devices or {"cuda:0": GIB}).items())

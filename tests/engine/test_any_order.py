@@ -36,6 +36,7 @@ class Engine(RuleBasedStateMachine):
             input_bytes=INPUT_BYTES,
             results_kept=3,
             stall_after_s=5.0,
+            synthesis_lookahead=1,
         )
         self.setups = [
             FakeSetup("small", device_bytes=4, host_bytes=3),

@@ -69,6 +69,36 @@ def test_an_urgent_job_goes_before_what_is_already_prepared() -> None:
     assert hall.prove_all() == ["urgent 0", "slow 1", "slow 2"]
 
 
+def test_an_urgent_job_is_prepared_at_once_however_much_is_prepared_already() -> None:
+    hall = Hall(synthesis_lookahead=1, partition_workers=2)
+    hall.submit(FakeWork("slow", partitions=tuple(range(10))))
+    assert len(hall.prepare()) == 3
+    hall.submit(FakeWork("usual"))
+    assert hall.prepare() == []
+    hall.submit(FakeWork("high", partitions=(0, 1)), HIGH)
+    hall.submit(FakeWork("urgent"), CRITICAL)
+    assert [unit.run.id for unit in hall.prepare()] == [
+        "urgent"
+    ]  # nothing waits for a second one of its kind
+    assert hall.take() is not None
+    assert [unit.run.id for unit in hall.prepare()] == ["high"]
+    hall.submit(FakeWork("as urgent"), HIGH)
+    assert hall.prepare() == []
+
+
+def test_an_urgent_job_that_waits_for_memory_lets_nobody_else_through() -> None:
+    hall = Hall(synthesis_lookahead=1, partition_workers=1, host_bytes=10)
+    hall.submit(FakeWork("slow", partitions=tuple(range(10)), partition_bytes=4))
+    assert len(hall.prepare()) == 2
+    hall.submit(FakeWork("urgent", partition_bytes=4), CRITICAL)
+    assert hall.prepare() == []
+    assert hall.said(What.WAITS_FOR_MEMORY) == ["urgent 0"]
+    errand = hall.take()
+    assert errand is not None
+    hall.proved(errand)
+    assert [unit.run.id for unit in hall.prepare()] == ["urgent"]
+
+
 def test_whoever_joins_with_a_higher_priority_moves_the_whole_run() -> None:
     hall = Hall()
     hall.submit(FakeWork("a", partitions=(0, 1)))
