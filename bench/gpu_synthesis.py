@@ -27,8 +27,7 @@ from bench.runner import machine_of  # noqa: E402
 from cuzk.api import synthesize  # noqa: E402
 from cuzk.circuit.builder import Circuit  # noqa: E402
 from cuzk.circuit.rows import A, B, C, evaluate_side  # noqa: E402
-from cuzk.circuit.waves import witness_kinds  # noqa: E402
-from cuzk.circuit.witness import FreeValues, assign  # noqa: E402
+from cuzk.circuit.witness import FreeValues, assign, witness_kinds  # noqa: E402
 from cuzk.groth16.qap import domain_log2  # noqa: E402
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis  # noqa: E402
 from cuzk.groth16.synthesis_plan import TAKEN  # noqa: E402

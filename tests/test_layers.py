@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,37 @@ def offences(name: str, source: str) -> list[str]:
 @pytest.mark.parametrize("name", modules())
 def test_arrows_run_downward_only(name: str) -> None:
     assert offences(name, modules()[name]) == []
+
+
+def circle(sources: dict[str, str]) -> list[str]:
+    """Modules each of which the next one imports, the first being the last again; empty if there are none."""
+    graph = {
+        name: {target if target in sources else target.rpartition(".")[0] for target in imports(name, source)}
+        for name, source in sources.items()
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle(modules()) == []
+
+
+@pytest.mark.parametrize(
+    ("b", "found"),
+    [
+        ("import cuzk.c", []),
+        ("import cuzk.a", ["cuzk.a", "cuzk.b"]),
+        ("def late():\n    from cuzk.a import x", ["cuzk.a", "cuzk.b"]),
+        ("if TYPE_CHECKING:\n    from cuzk import c", ["cuzk.a", "cuzk.b", "cuzk.c"]),
+    ],
+)
+def test_a_circle_is_found_wherever_it_is_hidden(b: str, found: list[str]) -> None:
+    c = "from cuzk.a import x" if "cuzk.c" in found else ""
+    assert sorted(set(circle({"cuzk.a": "from cuzk.b import y", "cuzk.b": b, "cuzk.c": c}))) == found
 
 
 def test_the_engine_knows_nothing_of_what_is_proven() -> None:

@@ -81,7 +81,7 @@ class Circuit:
     @cached_property
     def waves(self) -> Waves:
         """The instances in the order in which many threads fill them."""
-        return waves_of(self)
+        return waves_of(self.templates, self.instances, self.num_inputs)
 
     @property
     def num_full(self) -> int:

@@ -54,6 +54,13 @@ class Assignment:
         return self.values[self.num_inputs :]
 
 
+def witness_kinds(circuit: Circuit) -> NDArray[np.int64]:
+    """(instances,) what each one's variables follow from: the kinds of `kernels.circuit.witness`."""
+    kinds = np.array([template.witness.kind for template in circuit.templates])
+    of_instances: NDArray[np.int64] = kinds[circuit.instances.table["template"]]
+    return of_instances
+
+
 def assign(device: CpuDevice, circuit: Circuit, free: FreeValues) -> Assignment:
     """The whole assignment; strands run in parallel, each in the order of its instances."""
     assignment = Assignment(

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.marks import Marks, counts_before
 from cuzk.circuit.rows import A, B, C
-from cuzk.circuit.waves import witness_kinds
-from cuzk.circuit.witness import Assignment, FreeValues
+from cuzk.circuit.witness import Assignment, FreeValues, witness_kinds
 from cuzk.groth16.parameters import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.query import Selection, selections

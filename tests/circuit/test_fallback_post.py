@@ -18,7 +18,6 @@ from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.digest import r1cs_digest
 from cuzk.circuit.fallback_post import build, free_values
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
-from cuzk.circuit.waves import waves_of
 from cuzk.circuit.witness import assign, free_counts, free_places
 from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import WINDOW, WINNING, post_shape
@@ -191,4 +190,4 @@ def test_a_row_that_does_not_hold_is_named_by_sector_challenge_and_level() -> No
 def test_waves_are_as_many_as_a_path_is_long() -> None:
     """Insertion and hash, a level; the sectors of a window go side by side."""
     shape = replace(post_shape(WINDOW, 64 * GIB), sector_count=3)
-    assert len(waves_of(build_circuit(shape)).starts) - 1 == 2 * 11
+    assert len(build_circuit(shape).waves.starts) - 1 == 2 * 11

@@ -20,7 +20,6 @@ from cuzk.circuit.numbers import (
     pack_into_input,
     to_bits,
 )
-from cuzk.circuit.waves import waves_of
 from cuzk.kernels.circuit.witness import COPY, FREE, NOTHING, PACK
 from cuzk.proofs.kinds import circuit_of
 from cuzk.sector.porep_shape import porep_shape
@@ -54,7 +53,7 @@ def read_and_filled(circuit: Circuit, i: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("made", [small, toy_circuit, lambda: circuit_of(porep_shape(2 * KIB))])
 def test_what_a_wave_reads_is_there_before(made: Callable[[], Circuit]) -> None:
     circuit = made()
-    waves = waves_of(circuit)
+    waves = circuit.waves
     kinds = [circuit.templates[number].witness.kind for number in circuit.instances.table["template"]]
     assert sorted(waves.order.tolist()) == [i for i, kind in enumerate(kinds) if kind not in (FREE, NOTHING)]
     never = len(waves.starts)
@@ -75,6 +74,6 @@ def test_what_a_wave_reads_is_there_before(made: Callable[[], Circuit]) -> None:
 @pytest.mark.parametrize(("sector_bytes", "waves"), [(2 * KIB, 30), (32 * GIB, 150)])
 def test_the_longest_chain_is_the_tree_of_data(sector_bytes: int, waves: int) -> None:
     """Insertion, bits, two SHA-256 blocks and packing, a level."""
-    starts = waves_of(circuit_of(porep_shape(sector_bytes))).starts
+    starts = circuit_of(porep_shape(sector_bytes)).waves.starts
     assert len(starts) - 1 == waves == 5 * porep_shape(sector_bytes).d_levels
     assert (np.diff(starts) > 0).all()
