@@ -214,7 +214,7 @@ def _steps(target: Any, circuit: Any, free: Any, to_host: Callable[[Any], Any], 
     pending = begin_sums(target, circuit, assignment)
     vectors = target.rows(circuit, assignment)
     rows = [to_host(vector) for vector in vectors]
-    h = target.quotient(vectors)
+    h = target.quotient(vectors, _unheard)
     coefficients = to_host(h)
     found = {}
     if sums:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
+from cuzk.events import Progress
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_stream import Event, Stream
 
@@ -30,6 +31,26 @@ class CardClock:
         yield
         end.record(stream)
         self._spans.append((name, begin, end))
+
+    def in_parts(
+        self, stream: Stream, progress: Progress, *, parts: int, total: int
+    ) -> Callable[[str], AbstractContextManager[None]]:
+        """`running` for work in so many parts. After each the card is waited for, and progress told.
+
+        Whoever hears that may let others use the card meanwhile: their time is not counted.
+        """
+        done = 0
+
+        @contextmanager
+        def part(name: str) -> Iterator[None]:
+            nonlocal done
+            with self.running(name, stream):
+                yield
+            stream.synchronise()
+            done += 1
+            progress(total * done // parts, total)
+
+        return part
 
     def stages_ms(self) -> dict[str, float]:
         """Of each name since the restart, in the order of their beginnings; waits for what is under way."""

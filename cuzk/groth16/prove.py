@@ -30,6 +30,7 @@ from cuzk.groth16.target import Pending, Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.modulus import FR
+from cuzk.kernels.ntt import TRANSFORMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +116,8 @@ def begin_proof(
     """All that a target does for a proof. What comes back ends the sums on the host: the target is free."""
     with stage(on_event, "rows"):
         rows = target.rows(circuit, assignment)
-    with stage(on_event, "transforms"):
-        h = target.quotient(rows)
+    with stage(on_event, "transforms", total=TRANSFORMS, unit="transforms") as progress:
+        h = target.quotient(rows, progress)
     over_variables = begin_sums(target, circuit, assignment)
     with stage(on_event, "sum h", total=parameters.counts.h, unit="points") as progress:
         ends = {"h": target.sum_of_h(h, progress)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,16 @@ class BitsAndFull(Keeper):
     """A section on the card with bits and full scalars; `workspace` is every sum's."""
 
     def __init__(
-        self, device: CudaDevice, plan: SectionPlan, points: GpuPoints, workspace: DeviceArray
+        self,
+        device: CudaDevice,
+        plan: SectionPlan,
+        points: GpuPoints,
+        workspace: DeviceArray,
+        clock: CardClock,
     ) -> None:
         super().__init__()
-        self._form = plan.form
+        self._device, self._plan, self._clock = device, plan, clock
+        self._scalars: SectionScalars | None = None  # of the proof that has begun
         self._selected = self.keep(over_bits(device, points, workspace))
         self._full: GpuMsm | None = None  # of the proof that has begun, or always the one over all points
         if plan.all_full:
@@ -50,17 +57,29 @@ class BitsAndFull(Keeper):
             self._full = self._few.over(scalars.full_index)
 
     def begin(self, scalars: SectionScalars) -> None:
-        """Submit both sums."""
-        self._selected.submit(scalars.bits)
-        self.ready(scalars)
-        assert self._full is not None
-        self._full.submit(scalars.full_scalars)
+        """Submit both sums, but a long one, between whose parts the host waits."""
+        self._scalars = scalars
+        with self._clock.running(self._name, self._device.stream):
+            self._selected.submit(scalars.bits)
+            self.ready(scalars)
+            assert self._full is not None
+            if not self._full.is_long:
+                self._full.submit(scalars.full_scalars)
 
     def collect(self, progress: Progress) -> Callable[[], Any]:
         """Waits for both. What comes back gives their sum: affine, plain integers, None for the identity."""
-        assert self._full is not None, "begin comes first"
-        selected, full = self._selected.collect(), self._full.collect()
-        return lambda: curve_of(self._form).add(selected(), full())
+        assert self._full is not None and self._scalars is not None, "begin comes first"
+        selected = self._selected.collect()
+        if self._full.is_long:
+            stream, parts, total = self._device.stream, self._full.parts, self._plan.points
+            part = self._clock.in_parts(stream, progress, parts=parts, total=total)
+            self._full.submit(self._scalars.full_scalars, partial(part, self._name))
+        full = self._full.collect()
+        return lambda: curve_of(self._plan.form).add(selected(), full())
+
+    @property
+    def _name(self) -> str:
+        return f"sum {self._plan.section}"
 
 
 class Sums:
@@ -91,7 +110,7 @@ class Sums:
             self._streamed["h"] = self.over_h.passing
         for section, _ in SECTIONS[1:]:
             if section in points:
-                held = BitsAndFull(device, plan.of_section(section), points[section], workspace)
+                held = BitsAndFull(device, plan.of_section(section), points[section], workspace, clock)
                 self.sections[section] = held
             else:
                 passing = StreamedSection(device, source, plan.of_section(section), workspace, clock)

@@ -95,8 +95,11 @@ class Target(Protocol):
     def unsatisfied_row(self, circuit: Circuit, assignment: Any) -> tuple[int, str] | None:
         """The first row whose a * b is not c, and its gadget, with C evaluated; None if all are satisfied."""
 
-    def quotient(self, rows: Any) -> Any:
-        """The coefficients of (A*B - C) / (X^m - 1), C = A*B row by row, for `sum_of_h`; uses up the rows."""
+    def quotient(self, rows: Any, progress: Progress) -> Any:
+        """The coefficients of (A*B - C) / (X^m - 1), C = A*B row by row, for `sum_of_h`; uses up the rows.
+
+        The progress counts transforms.
+        """
 
     def sum_of_h(self, h: Any, progress: Progress) -> End:
         """The sum of h_i times point i of section h, in G1."""

@@ -79,8 +79,8 @@ class CpuTarget:
             evaluate_side(self.host, circuit, assignment, side, out=out)
         return unsatisfied_row(self.host, circuit, *sides)
 
-    def quotient(self, rows: tuple[Vector, Vector]) -> Vector:
-        return quotient(self.host, *rows, scratch=self._scratch)
+    def quotient(self, rows: tuple[Vector, Vector], progress: Progress) -> Vector:
+        return quotient(self.host, *rows, scratch=self._scratch, progress=progress)
 
     def sum_of_h(self, h: Vector, progress: Progress) -> End:
         form = self.host.g1

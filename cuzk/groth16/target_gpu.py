@@ -40,6 +40,7 @@ from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.gpu.ntt import NttPlan, quotient
 from cuzk.kernels.gpu.points import NATURAL_ORDER, GpuPoints
+from cuzk.kernels.ntt import TRANSFORMS
 from cuzk.units import format_size
 
 _TOLD_TIMES = 256
@@ -247,27 +248,26 @@ class GpuTarget:
         workspace, (m, _) = self._ready_sums().workspace, self._vectors[0].shape
         return assignment.unsatisfied_row([*self._vectors, workspace.carve((m, 4), np.uint64)])
 
-    def quotient(self, rows: list[DeviceArray]) -> DeviceArray:
+    def quotient(self, rows: list[DeviceArray], progress: Progress) -> DeviceArray:
         """The coefficients in reversed digits; the last row, of degree m - 1, is 0 and has no point."""
-        h = quotient(
-            self._transforms,
-            *rows,
-            scratch=self._ready_sums().workspace,
-            around=lambda transform: self._clock.running(transform, self._device.stream),
-        )
-        self._device.stream.synchronise()
+        part = self._clock.in_parts(self._device.stream, progress, parts=TRANSFORMS, total=TRANSFORMS)
+        h = quotient(self._transforms, *rows, scratch=self._ready_sums().workspace, around=part)
         return h.rows(0, h.shape[0] - 1)
 
     def sum_of_h(self, h: DeviceArray, progress: Progress) -> End:
-        over_h = self._ready_sums().over_h
-        with self._clock.running("sum h", self._device.stream):
+        over_h, stream, total = self._ready_sums().over_h, self._device.stream, self._counts.h
+        if isinstance(over_h, StreamedMsm):
             over_h.submit(h)
-        return _end("h", over_h.collect(progress) if isinstance(over_h, StreamedMsm) else over_h.collect())
+            return _end("h", over_h.collect(progress))
+        stream.synchronise()  # with what was begun before
+        progress(0, total)
+        part = self._clock.in_parts(stream, progress, parts=over_h.parts, total=total)
+        over_h.submit(h, partial(part, "sum h"))
+        return _end("h", over_h.collect())
 
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: DeviceSynthesis) -> Pending:
         held = self._ready_sums().sections[section]
-        with self._clock.running(f"sum {section}", self._device.stream):
-            held.begin(assignment.scalars[section])
+        held.begin(assignment.scalars[section])
         return lambda progress: _end(section, held.collect(progress))
 
     def computed_ms(self) -> float:

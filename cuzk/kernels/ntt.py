@@ -23,7 +23,7 @@ Sources    [Bai90] Bailey, FFTs in external or hierarchical memory. bellperson, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -41,6 +41,7 @@ _TILE = 8  # columns a task takes at least: the most lanes of a form
 _SMALL = _TILE * _TILE  # both passes need a tile's columns
 _TASKS_A_THREAD = 4  # threads that were interrupted are helped out
 _NO_ROWS = np.empty((0, 4), np.uint64)
+TRANSFORMS = 6  # of a quotient
 
 
 def ntt_textbook(values: Sequence[int], root: int) -> list[int]:
@@ -101,11 +102,18 @@ def to_coset(device: CpuDevice, vector: Words, *, scratch: Words | None = None) 
 
 
 def quotient(
-    device: CpuDevice, a: Words, b: Words, c: Words | None = None, *, scratch: Sequence[Words] = ()
+    device: CpuDevice,
+    a: Words,
+    b: Words,
+    c: Words | None = None,
+    *,
+    scratch: Sequence[Words] = (),
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Words:
     """The n-1 coefficients of (A*B - C) / (X^n - 1), given the values of A, B, C on the domain.
 
     a, b, c  (n, 4) canonical, three arrays; they are overwritten. c=None means a*b, value by value
+    progress hears how many of the transforms are done
     returns  (n-1, 4) canonical: rows of a. The n-th coefficient, 0 whenever a*b = c holds, is dropped
 
     Six transforms: on the coset X^n - 1 is the constant t = 7^n - 1, so C need not be evaluated there: H's
@@ -123,10 +131,13 @@ def quotient(
         transform(device, of_c, a, times=b, target=c, scratch=work)
     else:
         transform(device, of_c, c, scratch=work)
-    to_coset(device, a, scratch=work)
-    to_coset(device, b, scratch=work)
+    progress(1, TRANSFORMS)
+    for done, vector in ((3, a), (5, b)):
+        to_coset(device, vector, scratch=work)
+        progress(done, TRANSFORMS)
     from_coset = Transform(log2_n, inverse=True, scale=per_t, shift=pow(FR_GENERATOR, -1, R))
     transform(device, from_coset, a, times=b, minus=c, scratch=work)
+    progress(TRANSFORMS, TRANSFORMS)
     return a[:-1]
 
 

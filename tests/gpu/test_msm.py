@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -15,6 +16,7 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.kernels.device.cuda import CudaDevice
+from cuzk.kernels.field_type import FQ_GPU
 from cuzk.kernels.gpu.msm import GpuMsm, workspace_bytes
 from cuzk.kernels.gpu.selected_sum import GpuSelectedSum
 from cuzk.kernels.gpu.sum_plan import msm_plan
@@ -123,6 +125,34 @@ def test_other_scalars_of_the_same_length_may_follow(device: CudaDevice, form: A
             total = sum(k * known[i][0] for k, i in zip(scalars, which, strict=True))
             with device.upload(scalar_rows(scalars)) as there:
                 assert msm.run(there) == curve.multiply(total % R, curve.generator)
+
+
+def test_between_its_parts_a_sum_lets_others_have_the_card(device: CudaDevice) -> None:
+    """All that it needs lies in its own workspace; another sum with the same one waits until it is over."""
+    rng, n, form, known = random.Random(6), 3001, FQ_GPU, known_points(FQ_GPU)
+    which, scalars = [rng.randrange(len(known)) for _ in range(n)], [rng.randrange(R) for _ in range(n)]
+    made = planned(form, n, windows=26, bin_bits=8, windows_a_pass=9)
+    curve, total = curve_of(form), sum(k * known[i][0] for k, i in zip(scalars, which, strict=True))
+    expected, between = curve.multiply(total % R, curve.generator), []
+    with (
+        uploaded(device, form, [known[i][1] for i in which]) as points,
+        device.upload(scalar_rows(scalars)) as vector,
+        device.allocate(workspace_bytes(device, form, made), np.uint8) as workspace,
+        device.allocate(workspace_bytes(device, form, made), np.uint8) as other_workspace,
+        GpuMsm(device, form, *points, made, workspace) as msm,
+        GpuMsm(device, form, *points, made, other_workspace) as other,
+    ):
+
+        @contextmanager
+        def another() -> Iterator[None]:
+            yield
+            device.stream.synchronise()
+            between.append(other.run(vector))
+
+        assert msm.is_long and msm.parts == 6
+        msm.submit(vector, another)
+        assert msm.collect()() == expected
+        assert between == [expected] * msm.parts
 
 
 @pytest.mark.parametrize("form", GROUPS)

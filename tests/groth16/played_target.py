@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from cuzk.kernels.gpu.jit import CudaKernel
 from cuzk.kernels.gpu.points import decode_kernel, gather_kernel
 from cuzk.kernels.gpu.selection import take_reversed
 from cuzk.kernels.modulus import FQ
-from cuzk.kernels.ntt import quotient
+from cuzk.kernels.ntt import TRANSFORMS, quotient
 from tests.groth16.played_circuit import EFFECTS, arguments
 from tests.kernels.fake_cuda import FakeDriver, card
 from tests.toy_circuit import toy_values
@@ -97,8 +98,12 @@ class PlayedSum:
         assert x.shape == y.shape == (plan.n, form.words)
         assert workspace.nbytes > 0
 
-    def submit(self, scalars: Any) -> None:
-        held = self.device.download(scalars)
+    parts, is_long = 2, False
+
+    def submit(self, scalars: Any, around: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        for _ in range(self.parts):
+            with around():
+                held = self.device.download(scalars)
         self.scalars = held.tolist() if held.ndim == 1 else to_integers(held)
 
     def collect(self) -> Callable[[], Any]:
@@ -123,8 +128,11 @@ class PlayedSum:
 
 def played_quotient(plan: Any, a: Any, b: Any, *, scratch: Any, around: Any) -> Any:
     """The CPU's, in the order in which the card leaves it."""
-    with around("all transforms"):
-        h = quotient(CpuDevice(threads=1, lanes=1), *(plan.device.download(vector) for vector in (a, b)))
+    for k in range(TRANSFORMS):
+        with around(f"transform {k}"):
+            if k == 0:
+                values = [plan.device.download(vector) for vector in (a, b)]
+                h = quotient(CpuDevice(threads=1, lanes=1), *values)
     whole = np.concatenate([h, np.zeros((1, 4), np.uint64)])
     order = plan.schedule.coefficients_at(np.arange(len(whole)))
     return plan.device.upload(np.ascontiguousarray(whole[order]), into=a)
@@ -183,7 +191,7 @@ def proven_idly(target: GpuTarget, toy: Circuit) -> None:
     nothing = lambda done, total: None  # noqa: E731
     assignment = target.assign(toy, toy_values(1, 2))
     over_variables = begin_sums(target, toy, assignment)
-    h = target.quotient(target.rows(toy, assignment))
+    h = target.quotient(target.rows(toy, assignment), nothing)
     target.sum_of_h(h, nothing)
     for pending in over_variables.values():
         pending(nothing)

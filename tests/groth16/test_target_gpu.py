@@ -17,7 +17,7 @@ from cuzk.circuit.witness import assign
 from cuzk.engine.device_lock import DeviceLock
 from cuzk.engine.seam import Needs
 from cuzk.errors import ProofError, ResourceError
-from cuzk.events import Event, StageDone, ignore
+from cuzk.events import Event, StageAdvanced, ignore
 from cuzk.groth16 import target_gpu
 from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.generate import generate
@@ -40,7 +40,7 @@ from cuzk.proofs.jobs import Prepared, ProofSetup
 from cuzk.proofs.places import Place
 from tests.circuit.plain import row_values
 from tests.engine.fakes import turn_alone
-from tests.groth16.played_target import proven_idly, streamed, target_on
+from tests.groth16.played_target import PlayedSum, proven_idly, streamed, target_on
 from tests.groth16.proving import UPSTREAMS, upstreams_proof
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.fake_cuda import FakeDriver
@@ -250,11 +250,14 @@ def test_bits_and_numbers_of_a_section_meet_their_points(
     assert driver.held == {}
 
 
+@pytest.mark.parametrize("is_long", [False, True])
 def test_a_proof_in_the_middle_of_which_another_is_computed_on_the_card_is_the_same(
-    driver: FakeDriver, toy: Circuit, toy_params: Path
+    is_long: bool, driver: FakeDriver, toy: Circuit, toy_params: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an engine does where something urgent comes in between two kernels."""
+    """As an engine does where something urgent comes in between two kernels; of long sums, between parts."""
+    monkeypatch.setattr(PlayedSum, "is_long", is_long)
     parameters, between = open_parameters(toy_params), list[str]()
+    told: list[tuple[str, int, int]] = []
     interrupted, urgent = target_on(driver, toy_params), target_on(driver, toy_params)
     for target in (interrupted, urgent):
         target.prepare()
@@ -267,11 +270,20 @@ def test_a_proof_in_the_middle_of_which_another_is_computed_on_the_card_is_the_s
         return assemble(parameters, finish(), UPSTREAMS).to_bytes().hex()
 
     def comes_in(event: Event) -> None:
-        if isinstance(event, StageDone) and event.name in ("rows", "transforms", "sum h"):
+        if isinstance(event, StageAdvanced):
+            told.append((event.name, event.done, event.total))
             between.append(proof_on(urgent, ignore))
 
     assert proof_on(interrupted, comes_in) == PROOF_R13_S17
-    assert between == [PROOF_R13_S17] * 3
+    assert set(between) == {PROOF_R13_S17}
+    sums = {"h": [0, 255, 511]}
+    if is_long:
+        counts = {name: parameters.counts.of(name) for name, _ in SECTIONS[1:]}
+        sums |= {name: [count // 2, count] for name, count in counts.items()}
+    assert told == [
+        *(("transforms", done, 6) for done in range(1, 7)),
+        *((f"sum {name}", done, counts[-1]) for name, counts in sums.items() for done in counts),
+    ]
     for target in (interrupted, urgent):
         target.close()
     assert driver.held == {}

@@ -17,6 +17,7 @@ Twin       `kernels.msm.msm` on the CPU, `msm_textbook` there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -137,6 +138,16 @@ class GpuMsm(Keeper):
         #: Called with the name of each stage as it has been submitted; for measurements, without graphs.
         self.mark: Callable[[str], None] = lambda stage: None
 
+    @property
+    def parts(self) -> int:
+        """In how many `submit` submits."""
+        return 2 * len(self.plan.passes)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes long enough to wait for the device between two parts: 20 us each."""
+        return len(self.plan.passes) > 1
+
     def run(self, scalars: DeviceArray) -> Point[Any]:
         """Sum of scalars[i] * point i, affine, plain integers, None for the identity; scalars (n, 4)
         uint64, to be left alone until then.
@@ -144,12 +155,19 @@ class GpuMsm(Keeper):
         self.submit(scalars)
         return self.collect()()
 
-    def submit(self, scalars: DeviceArray) -> None:
-        """Steps 1 to 4. On return the points for the fold are on their way to the host."""
+    def submit(
+        self, scalars: DeviceArray, around: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """Steps 1 to 4. On return the points for the fold are on their way to the host.
+
+        around  is entered while each of the `parts` is submitted, and may wait for it
+        """
         self._scalars = scalars
         for index in range(len(self.plan.passes)):
-            self._run(("sort", index, scalars.address), partial(self._sort, scalars, index))
-            self._run(("sum", index, self._next_rounds), partial(self._sum, index, self._next_rounds))
+            with around():
+                self._run(("sort", index, scalars.address), partial(self._sort, scalars, index))
+            with around():
+                self._run(("sum", index, self._next_rounds), partial(self._sum, index, self._next_rounds))
         self.device.download(self._parts["largest"], into=self._largest)
         for out, pinned in zip(("out_x", "out_y"), self._out, strict=True):
             self.device.download(self._parts[out], into=pinned)
