@@ -34,7 +34,7 @@ from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.r1cs import ONE, Template, Tracer
 from cuzk.circuit.witness import FreeValues
 from cuzk.kernels.modulus import FR
-from cuzk.sector.merkle import as_hashes
+from cuzk.sector.arrays import as_hashes
 from cuzk.sector.shape import BINARY, NODE_BYTES
 from cuzk.sector.update import UpdateInput
 from cuzk.sector.update_shape import UPDATE_TAG, UpdateShape

@@ -14,6 +14,7 @@ from cuzk.circuit.merkle_path import index_bits, merkle_path
 from cuzk.circuit.numbers import equate, free_number, free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.witness import FreeValues
+from cuzk.sector.arrays import reshaped_view
 from cuzk.sector.post import PostInput, place_in_circuit
 from cuzk.sector.post_shape import PostShape
 from cuzk.sector.shape import NODE_BYTES
@@ -43,8 +44,7 @@ def free_values(given: PostInput, partition: int) -> FreeValues:
     numbers = np.empty((shape.sector_count, 3 + challenges * (1 + siblings), NODE_BYTES), np.uint8)
     for number, commitment in enumerate((given.comm_r_last, given.comm_c, given.comm_r)):
         place_in_circuit(commitment, numbers[:, number])
-    opened = numbers[:, 3:].reshape(shape.sector_count, challenges, 1 + siblings, NODE_BYTES)
-    assert np.may_share_memory(opened, numbers), opened.strides
+    opened = reshaped_view(numbers[:, 3:], shape.sector_count, challenges, 1 + siblings, NODE_BYTES)
     place_in_circuit(paths.leaves.reshape(-1, challenges, NODE_BYTES), opened[:, :, 0])
     place_in_circuit(paths.siblings.reshape(-1, challenges, siblings, NODE_BYTES), opened[:, :, 1:])
     index = index_bits(paths.indices, shape.path_arities)

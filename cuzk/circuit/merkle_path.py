@@ -24,7 +24,7 @@ from cuzk.circuit.numbers import (
     to_bits,
 )
 from cuzk.circuit.sha256 import sha256
-from cuzk.sector.inputs import Counts
+from cuzk.sector.arrays import Counts
 
 Hash = Callable[[CircuitBuilder, Sequence[int]], int]
 """A gadget from the variables of all children to that of their parent."""

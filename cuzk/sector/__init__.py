@@ -2,7 +2,7 @@
 
 In reading order:
 
-    shape, tree_form, inputs          what a sector's size decides; the arrays that leave this floor
+    shape, tree_form, arrays, inputs  what a sector's size decides; the arrays that leave this floor
     claim                             what every kind has in common: the shape of a circuit, an input for it
     merkle, path_check                whether inclusion paths lead where they should
     document, bincode, pieces         bytes of a file; values in bincode; vanilla proofs that travel in pieces

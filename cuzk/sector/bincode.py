@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.errors import InputError
+from cuzk.sector.arrays import read_only, reshaped_view
 from cuzk.sector.inputs import Paths
 from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.tree_form import TreeForm
@@ -173,8 +174,8 @@ def paths_of(records: Records, form: TreeForm) -> Paths:
     axes, counts = records.shape, [len(arities) * (arities[0] - 1) for _, arities in form.parts]
     siblings, sibling = np.empty((*axes, sum(counts), NODE_BYTES), np.uint8), 0
     for (name, arities), count in zip(form.parts, counts, strict=True):
-        into = siblings[..., sibling : sibling + count, :].reshape(*axes, len(arities), -1, NODE_BYTES)
-        assert np.may_share_memory(into, siblings), into.strides
+        part = siblings[..., sibling : sibling + count, :]
+        into = reshaped_view(part, *axes, len(arities), -1, NODE_BYTES)
         into[:] = records[name]["items"]["hashes"]["items"]
         sibling += count
     indices = np.concatenate([records[name]["items"]["index"] for name, _ in form.parts], axis=-1)
@@ -198,11 +199,3 @@ def place_paths(paths: Paths, form: TreeForm, into: Records) -> None:
         element["hashes"]["items"] = hashes.reshape(*axes, len(arities), arities[0] - 1, NODE_BYTES)
         element["index"] = paths.indices[..., level : level + len(arities)]
         level, sibling = level + len(arities), sibling + count
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Contiguous, and as the reader of Commit 1 outputs yields arrays: to the compiler a writable one is
-    another type."""
-    contiguous = np.ascontiguousarray(array)
-    contiguous.flags.writeable = False
-    return contiguous

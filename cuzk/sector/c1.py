@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cuzk.garbage import without_garbage_collection
+from cuzk.sector.arrays import Bytes, Counts
 from cuzk.sector.c1_document import (
     ColumnProof,
     ColumnProofs,
@@ -26,7 +27,7 @@ from cuzk.sector.c1_document import (
     fail,
 )
 from cuzk.sector.document import read_document
-from cuzk.sector.inputs import COLUMN_NAMES, Bytes, Counts, Labelings, PartitionInput, Paths
+from cuzk.sector.inputs import COLUMN_NAMES, Labelings, PartitionInput, Paths
 from cuzk.sector.porep import C1
 from cuzk.sector.porep_shape import DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, PorepShape
 from cuzk.sector.registered_proof import RegisteredProof, registered_proof

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cuzk.sector.arrays import Bytes, Counts
 from cuzk.sector.porep_shape import DRG_DEGREE, EXPANDER_DEGREE
 from cuzk.sector.registered_proof import RegisteredProof
 
@@ -27,9 +25,6 @@ COLUMN_NAMES = (
 
 RUN_C1_AGAIN = "run C1 for this sector again, or copy its output again"
 """What to do about a damaged input."""
-
-Bytes = NDArray[np.uint8]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from cuzk.sector.inputs import Counts
+from cuzk.sector.arrays import Counts
 from cuzk.sector.porep_shape import DRG_DEGREE, LABEL_PARENTS, PARENTS
 from cuzk.sector.replica_id import trim254
 

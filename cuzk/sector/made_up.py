@@ -7,8 +7,7 @@ from hashlib import shake_256
 
 import numpy as np
 
-from cuzk.sector.inputs import Bytes
-from cuzk.sector.merkle import Limbs, as_limbs
+from cuzk.sector.arrays import Bytes, Limbs, as_limbs
 from cuzk.sector.shape import NODE_BYTES
 
 MINER, SECTOR_NUMBER = 1000, 1

@@ -9,12 +9,10 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cuzk.sector.inputs import Bytes, Counts
+from cuzk.sector.arrays import Bytes, Counts, Limbs, as_limbs
 from cuzk.sector.shape import NODE_BYTES
 
-Limbs = NDArray[np.uint64]
 HashChildren = Callable[[Limbs], Limbs]
 """(n, arity, 4) children to (n, 4) nodes."""
 
@@ -23,18 +21,6 @@ PathRoots = Callable[[Bytes, Bytes, Counts, Sequence[int]], Limbs]
 
 TRIMMED = np.array([(1 << 64) - 1] * 3 + [(1 << 62) - 1], dtype=np.uint64)
 """The limbs of a digest that `replica_id.trim254` leaves."""
-
-
-def as_limbs(hashes: Bytes) -> Limbs:
-    """(..., 32) uint8 as (..., 4) uint64."""
-    limbs: Limbs = np.ascontiguousarray(hashes).view("<u8")
-    return limbs
-
-
-def as_hashes(limbs: Limbs) -> Bytes:
-    """(..., 4) uint64 as (..., 32) uint8: the reverse."""
-    hashes: Bytes = np.ascontiguousarray(limbs).view(np.uint8)
-    return hashes
 
 
 def sha256_children(children: Limbs) -> Limbs:

@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.kernels.modulus import FR
+from cuzk.sector.arrays import as_limbs
 from cuzk.sector.challenges import challenges
 from cuzk.sector.inputs import COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
-from cuzk.sector.merkle import as_limbs, sha256_roots
+from cuzk.sector.merkle import sha256_roots
 from cuzk.sector.path_check import (
     OpenedTree,
     comm_r_of,

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from cuzk.errors import UsageError
 from cuzk.kernels.modulus import FR
 from cuzk.sector import bincode
-from cuzk.sector.bincode import read_only
-from cuzk.sector.inputs import Bytes, Counts, Paths
+from cuzk.sector.arrays import Bytes, Counts, as_hashes, as_limbs, read_only
+from cuzk.sector.inputs import Paths
 from cuzk.sector.made_up import MINER, Maker
-from cuzk.sector.merkle import as_hashes, as_limbs
 from cuzk.sector.path_check import (
     OpenedTree,
     comm_r_of,

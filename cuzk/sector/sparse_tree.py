@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import HashChildren, Limbs, as_hashes, path_indices
+from cuzk.sector.arrays import Bytes, Counts, Limbs, as_hashes
+from cuzk.sector.inputs import Paths
+from cuzk.sector.merkle import HashChildren, path_indices
 from cuzk.sector.shape import NODE_BYTES
 
 MakeUp = Callable[[int, int], Limbs]

@@ -22,13 +22,13 @@ from cuzk.events import Progress
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR
-from cuzk.sector.bincode import read_only
+from cuzk.sector.arrays import Bytes, Counts, Limbs, as_hashes, as_limbs, read_only
 from cuzk.sector.challenges import challenges
 from cuzk.sector.graph import Graph
-from cuzk.sector.inputs import Bytes, Counts, Labelings, PartitionInput, Statement
+from cuzk.sector.inputs import Labelings, PartitionInput, Statement
 from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.made_up import MINER, SECTOR_NUMBER, Maker
-from cuzk.sector.merkle import Limbs, as_hashes, as_limbs, sha256_children
+from cuzk.sector.merkle import sha256_children
 from cuzk.sector.path_check import comm_r_of, poseidon
 from cuzk.sector.porep import C1, SYNTHETIC_TICKET
 from cuzk.sector.porep_shape import PARENTS

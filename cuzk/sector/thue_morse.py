@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import HashChildren, Limbs, as_hashes, as_limbs, path_indices
+from cuzk.sector.arrays import Bytes, Counts, Limbs, as_hashes, as_limbs
+from cuzk.sector.inputs import Paths
+from cuzk.sector.merkle import HashChildren, path_indices
 from cuzk.sector.shape import NODE_BYTES
 
 

@@ -21,17 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.kernels.modulus import FR
-from cuzk.sector.bincode import COPY_AGAIN, HASH, Form, items, merkle_proof, paths_of, read, read_only, struct
-from cuzk.sector.inputs import Bytes, Counts, Paths
-from cuzk.sector.merkle import (
-    HashChildren,
-    Limbs,
-    PathRoots,
-    as_hashes,
-    as_limbs,
-    sha256_children,
-    sha256_roots,
-)
+from cuzk.sector.arrays import Bytes, Counts, Limbs, as_hashes, as_limbs, read_only
+from cuzk.sector.bincode import COPY_AGAIN, HASH, Form, items, merkle_proof, paths_of, read, struct
+from cuzk.sector.inputs import Paths
+from cuzk.sector.merkle import HashChildren, PathRoots, sha256_children, sha256_roots
 from cuzk.sector.path_check import (
     OpenedTree,
     comm_r_of,

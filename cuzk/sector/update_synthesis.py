@@ -17,10 +17,10 @@ from cuzk.events import Progress
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR
+from cuzk.sector.arrays import Bytes, as_hashes
 from cuzk.sector.bincode import blank, encoded, place_paths
-from cuzk.sector.inputs import Bytes
 from cuzk.sector.made_up import MINER, SECTOR_NUMBER, Maker
-from cuzk.sector.merkle import as_hashes, sha256_children
+from cuzk.sector.merkle import sha256_children
 from cuzk.sector.path_check import comm_r_of, poseidon
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.shape import BINARY, NODE_BYTES
