@@ -16,7 +16,7 @@ from cuzk.groth16.proof import Proof
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice, has_ifma
-from tests.kernels.fake_cuda import FakeDriver
+from tests.kernels.device.fake_cuda import FakeDriver
 from tests.py_ecc_points import g1_times, g2_times
 from tests.toy_circuit import toy_circuit
 

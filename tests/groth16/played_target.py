@@ -34,7 +34,7 @@ from cuzk.kernels.gpu.selection import take_reversed
 from cuzk.kernels.modulus import FQ
 from cuzk.kernels.ntt import TRANSFORMS, quotient
 from tests.groth16.played_circuit import EFFECTS, arguments
-from tests.kernels.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import FakeDriver, card
 from tests.toy_circuit import toy_values
 
 P, RADIX = FQ.p, 1 << 384

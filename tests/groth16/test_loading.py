@@ -30,7 +30,7 @@ from cuzk.kernels.gpu import points as points_module
 from cuzk.kernels.gpu import sum_schedule
 from tests.groth16.played_target import proven_idly, streamed, target_on
 from tests.groth16.test_watched_file import fail_at
-from tests.kernels.fake_cuda import FakeDriver
+from tests.kernels.device.fake_cuda import FakeDriver
 from tests.toy_circuit import toy_values
 
 

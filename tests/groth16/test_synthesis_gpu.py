@@ -34,7 +34,7 @@ from cuzk.sector.update import read_update
 from tests.circuit.plain import free
 from tests.gpu.compared import HOST, assert_equal, assert_scalars_equal
 from tests.groth16.played_circuit import EFFECTS
-from tests.kernels.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import FakeDriver, card
 from tests.sector.documents import POREP
 from tests.sector.other_vectors import pieces_of
 from tests.toy_circuit import toy_circuit, toy_values

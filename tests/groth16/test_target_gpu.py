@@ -43,7 +43,7 @@ from tests.engine.fakes import turn_alone
 from tests.groth16.played_target import PlayedSum, proven_idly, streamed, target_on
 from tests.groth16.proving import UPSTREAMS, upstreams_proof
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
-from tests.kernels.fake_cuda import FakeDriver
+from tests.kernels.device.fake_cuda import FakeDriver
 from tests.toy_circuit import toy_circuit, toy_values
 
 

@@ -10,7 +10,7 @@ import pytest
 from cuzk.errors import DeviceError
 from cuzk.kernels.device import cuda_card, cuda_driver
 from cuzk.reports.machine import examine
-from tests.kernels.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import FakeDriver, card
 
 
 def gpu(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from cuzk.reports import plan
 from cuzk.reports.plan import Explanation, explained
 from cuzk.sector.porep_shape import porep_shape
 from tests.cli.running import run
-from tests.kernels.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import FakeDriver, card
 
 GIB = 1 << 30
 C1 = Path(__file__).parents[1] / "vectors" / "porep" / "2k-random.json"

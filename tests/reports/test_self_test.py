@@ -17,7 +17,7 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.gpu import self_test as of_kernels
 from cuzk.kernels.gpu.jit import CudaKernel
 from cuzk.reports.self_test import families, self_test
-from tests.kernels.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import FakeDriver, card
 
 
 def test_a_card_that_computes_nothing_is_found_out_by_every_family_and_given_back(

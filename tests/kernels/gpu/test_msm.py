@@ -35,7 +35,7 @@ from cuzk.kernels.gpu.sum_schedule import (
 )
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.xyzz import EMPTY
-from tests.kernels.fake_cuda import FakeDriver
+from tests.kernels.device.fake_cuda import FakeDriver
 
 EVERY_NUMBER_OF_WINDOWS = range(LEAST_WINDOWS, MOST_WINDOWS + 1)
 

@@ -11,7 +11,7 @@ from cuzk.errors import DeviceError, UsageError
 from cuzk.kernels.device import cuda_driver
 from cuzk.kernels.device.choose import choose, choose_device
 from cuzk.kernels.device.cpu import has_ifma
-from tests.kernels.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import FakeDriver, card
 
 needs_compiler = pytest.mark.skipif(
     find_spec("numba_cuda") is None, reason="numba-cuda is not installed: pip install 'cuzk[cuda]'"

@@ -10,7 +10,7 @@ import pytest
 from cuzk.errors import DeviceError
 from cuzk.kernels.device.cuda_card import all_cards, check_driver, find_card, names_a_card
 from cuzk.kernels.device.cuda_driver import load_api
-from tests.kernels.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import FakeDriver, card
 
 SECOND = card(name="Second", pci_id="0001:A3:00.0", uuid="00112233-4455-6677-8899-aabbccddeeff")
 

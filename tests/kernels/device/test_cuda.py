@@ -13,7 +13,7 @@ from numba.core import types
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, ResourceError
 from cuzk.kernels.device import cuda_memory
 from cuzk.kernels.device.cuda import CudaDevice
-from tests.kernels.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import FakeDriver, card
 
 POINTER = types.CPointer(types.uint64)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernels.fake_cuda import CODES, FakeDriver
+from tests.kernels.device.fake_cuda import CODES, FakeDriver
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DEVICE = ROOT / "cuzk/kernels/device"
 
 needs_binding = pytest.mark.skipif(find_spec("cuda") is None, reason="cuda.bindings is not installed")

@@ -6,7 +6,7 @@ import pytest
 
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_ahead import OpenedAhead
-from tests.kernels.fake_cuda import FakeDriver
+from tests.kernels.device.fake_cuda import FakeDriver
 
 
 @pytest.mark.parametrize("name", ["cuda:0", "auto"])
