@@ -68,20 +68,49 @@ def prove(
     on_event: OnEvent = ignore,
     where: str = "partition 0",
 ) -> Proof:
-    """The verified proof of one partition.
+    """The verified proof of one partition: `compute`, then `finish`, which say what is given and raised."""
+    ends = compute(target, parameters, circuit, assignment, check=check, on_event=on_event, where=where)
+    return finish(parameters, ends, randomizers, public_inputs=public_inputs, on_event=on_event, where=where)
 
-    target         of the same parameters
-    assignment     of `target.assign`
-    public_inputs  (n, 4) without ONE, from the statement, not the assignment: what a verifier will use
-    check          also evaluate every row's equation, before the sums
-    Raises ParameterError for a bad point, ProofError when the proof does not verify: it is not returned. With
-    `check` the error names the first row that does not hold, if there is one.
+
+def compute(
+    target: Target,
+    parameters: Parameters,
+    circuit: Circuit,
+    assignment: Any,
+    *,
+    check: bool = False,
+    on_event: OnEvent = ignore,
+    where: str = "partition 0",
+) -> Callable[[], Sums]:
+    """All that a target does for a proof, once its points are loaded. What comes back is for `finish`.
+
+    target      of the same parameters
+    assignment  of `target.assign`
+    check       also evaluate every row's equation, before the sums
+    Raises ParameterError for a bad point; with `check` ProofError, which names the first row that fails.
     """
     target.loaded()
     if check:
         with stage(on_event, "check of the rows"):
             _require_satisfied(target.unsatisfied_row(circuit, assignment), where)
-    ends = begin_proof(target, parameters, circuit, assignment, on_event=on_event)
+    return begin_proof(target, parameters, circuit, assignment, on_event=on_event)
+
+
+def finish(
+    parameters: Parameters,
+    ends: Callable[[], Sums],
+    randomizers: Randomizers,
+    *,
+    public_inputs: Vector,
+    on_event: OnEvent = ignore,
+    where: str = "partition 0",
+) -> Proof:
+    """The verified proof. The host alone does that: the target may compute the next one meanwhile.
+
+    public_inputs  (n, 4) without ONE, from the statement, not the assignment: what a verifier will use
+    Raises ProofError when the proof does not verify: it is not returned.
+    """
     with stage(on_event, "finish"):
         proof = assemble(parameters, ends(), randomizers)
     with stage(on_event, "verify"):

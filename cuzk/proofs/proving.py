@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
 from cuzk.circuit.builder import Circuit
 from cuzk.events import Notice, OnEvent, prefixed, stage
 from cuzk.groth16.locate import Found
 from cuzk.groth16.parameters import ParameterFile, Parameters
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.proof_memory import ProofMemory
-from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.prove import Randomizers, compute, finish
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
 from cuzk.kernels.device.choose import choose, require_gpu_for_limit
@@ -16,6 +20,9 @@ from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.proofs.targets import FirstUse, compile_ahead, kept_target
 from cuzk.proofs.warm_up import TO_CHECK, warm_up
 from cuzk.sector.claim import ProofInput
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def prove_partitions(
@@ -32,7 +39,7 @@ def prove_partitions(
     memory: ProofMemory | None,
     on_event: OnEvent,
 ) -> list[Proof]:
-    """The verified proofs of the chosen partitions.
+    """The verified proofs of the chosen partitions; one is finished on the host while the next is computed.
 
     parameters, found  the same file
     memory             that has been made ready for the CPU
@@ -57,19 +64,27 @@ def prove_partitions(
         target.prepare(on_event)
         target.opened(circuit)
         first_use.check(target, on_event)
-        return [
-            prove_partition(
-                target,
-                given,
-                k,
-                circuit,
-                parameters,
-                insecure_rs,
-                check,
-                on_event if len(chosen) == 1 else prefixed(on_event, f"partition {k}: "),
-            )
-            for k in chosen
-        ]
+
+        def computed(k: int) -> Callable[[], Proof]:
+            hear = on_event if len(chosen) == 1 else prefixed(on_event, f"partition {k}: ")
+            return compute_partition(target, given, k, circuit, parameters, insecure_rs, check, hear)
+
+        return overlapped(chosen, computed)
+
+
+def overlapped(items: Sequence[Item], begin: Callable[[Item], Callable[[], Result]]) -> list[Result]:
+    """What the ends of all items give, in order: each end runs in a thread beside the beginning of the next.
+
+    Raises the first error there was; nothing begins after it is known.
+    """
+    ends: list[Future[Result]] = []
+    with ThreadPoolExecutor(1, "cuzk finish") as finisher:
+        for item in items:
+            ends.append(finisher.submit(begin(item)))
+            for end in ends:
+                if end.done():
+                    end.result()
+    return [end.result() for end in ends]
 
 
 def prove_partition(
@@ -83,18 +98,34 @@ def prove_partition(
     on_event: OnEvent,
 ) -> Proof:
     """The verified proof of partition k, which has been checked, on a target that is opened."""
+    return compute_partition(target, given, k, circuit, parameters, insecure_rs, check, on_event)()
+
+
+def compute_partition(
+    target: Target,
+    given: ProofInput,
+    k: int,
+    circuit: Circuit,
+    parameters: Parameters,
+    insecure_rs: tuple[int, int] | None,
+    check: bool,
+    on_event: OnEvent,
+) -> Callable[[], Proof]:
+    """What the target does for it. What comes back gives the verified proof, in any thread."""
+    where = f"{given.origin}, partition {k}"
     with stage(on_event, "pre-pass"):
         free = free_values(given, k)
     with stage(on_event, "witness"):
         assignment = target.assign(circuit, free)
-    return prove(
-        target,
+    ends = compute(target, parameters, circuit, assignment, check=check, on_event=on_event, where=where)
+    randomizers = (
+        Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1])
+    )
+    return lambda: finish(
         parameters,
-        circuit,
-        assignment,
-        Randomizers.fresh() if insecure_rs is None else Randomizers(r=insecure_rs[0], s=insecure_rs[1]),
+        ends,
+        randomizers,
         public_inputs=given.public_inputs(k),
-        check=check,
         on_event=on_event,
-        where=f"{given.origin}, partition {k}",
+        where=where,
     )
