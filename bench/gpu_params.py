@@ -35,7 +35,7 @@ from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E40
 from bench.process import as_users_have_it  # noqa: E402
 from cuzk.events import StageDone, ignore  # noqa: E402
 from cuzk.groth16 import generate as generation  # noqa: E402
-from cuzk.groth16 import writer as writing  # noqa: E402
+from cuzk.groth16.parameters import writer as writing  # noqa: E402
 from cuzk.groth16.values_at_tau import Trapdoors  # noqa: E402
 from cuzk.kernels.device.cpu import CpuDevice  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402

@@ -33,8 +33,8 @@ import numpy as np  # noqa: E402
 import cuzk  # noqa: E402
 from bench.process import as_users_have_it  # noqa: E402
 from cuzk.events import Event, Notice, StageDone  # noqa: E402
-from cuzk.groth16.locate import find_parameters  # noqa: E402
-from cuzk.groth16.parameters import open_parameters  # noqa: E402
+from cuzk.groth16.parameters.locate import find_parameters  # noqa: E402
+from cuzk.groth16.parameters.params_file import open_parameters  # noqa: E402
 from cuzk.groth16.prove import begin_sums  # noqa: E402
 from cuzk.groth16.target_cpu import CpuTarget  # noqa: E402
 from cuzk.kernels.device.choose import choose  # noqa: E402

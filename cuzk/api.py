@@ -18,8 +18,8 @@ from cuzk.errors import InputError, ProofError, ResourceError, UsageError
 from cuzk.events import Notice, OnEvent, Stopwatch, ignore, one_at_a_time, stage
 from cuzk.garbage import load
 from cuzk.groth16.files import replace_atomically
-from cuzk.groth16.locate import find_parameters, find_verifying_key
-from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.parameters.locate import find_parameters, find_verifying_key
+from cuzk.groth16.parameters.params_file import open_parameters
 from cuzk.groth16.proof import PROOF_BYTES, join_proofs, split_proofs
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.verify import Verifier

@@ -12,20 +12,25 @@ from typing import TYPE_CHECKING
 from cuzk.api import synthesize
 from cuzk.errors import ParameterError
 from cuzk.events import Notice, OnEvent, Stopwatch, ignore, one_at_a_time, stage
-from cuzk.groth16.checked import CheckedFiles
-from cuzk.groth16.fetch import DEFAULT_GATEWAY, fetch
 from cuzk.groth16.files import make_folder
 from cuzk.groth16.generate import generate, generate_key
-from cuzk.groth16.locate import development_folder, find_parameters, how_to_generate, search_folders
-from cuzk.groth16.manifest import ManifestEntry, entry_of
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import GenerationPlan
-from cuzk.groth16.parameters import PointCounts, open_parameters
+from cuzk.groth16.parameters.checked import CheckedFiles
+from cuzk.groth16.parameters.fetch import DEFAULT_GATEWAY, fetch
+from cuzk.groth16.parameters.locate import (
+    development_folder,
+    find_parameters,
+    how_to_generate,
+    search_folders,
+)
+from cuzk.groth16.parameters.manifest import ManifestEntry, entry_of
+from cuzk.groth16.parameters.params_file import PointCounts, open_parameters
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
+from cuzk.groth16.parameters.writer import prepare_folder, write_key
 from cuzk.groth16.point_rows import PointRows, require_good_points
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors
-from cuzk.groth16.verifying_key import VerifyingKey
-from cuzk.groth16.writer import prepare_folder, write_key
 from cuzk.kernels.device.choose import Choice, choose, choose_device
 from cuzk.proofs.kinds import POREP, circuit_of, kind_named
 from cuzk.proofs.proving import prove_partition
@@ -223,7 +228,7 @@ def fetch_parameters(
 
     out      the folder; without it the one where other software looks for them
     gateway  the address before a content id
-    Raises ParameterError for a size that has no published parameters, else as `groth16.fetch`.
+    Raises ParameterError for a size that has no published parameters, else as `groth16.parameters.fetch`.
     """
     folder = out or search_folders()[0]
     return [

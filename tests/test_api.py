@@ -15,10 +15,10 @@ import cuzk
 from cuzk.api import Source
 from cuzk.errors import DeviceError, InputError, ParameterError, ProofError, UsageError
 from cuzk.events import Event, Notice, StageDone
-from cuzk.groth16.development import MARK_SUFFIX, mark_content
+from cuzk.groth16.parameters.development import MARK_SUFFIX, mark_content
+from cuzk.groth16.parameters.verifying_key import read_verifying_key
 from cuzk.groth16.proof import split_proofs
 from cuzk.groth16.verify import Verifier
-from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.sector.c1 import read_c1
 from cuzk.sector.public_inputs import public_inputs
 from tests.cli.running import run

@@ -22,8 +22,8 @@ import pytest
 from py_ecc import optimized_bls12_381 as oracle
 
 from cuzk import parameters
-from cuzk.groth16 import manifest
-from cuzk.groth16.manifest import ManifestEntry
+from cuzk.groth16.parameters import manifest
+from cuzk.groth16.parameters.manifest import ManifestEntry
 from cuzk.kernels.modulus import FR
 from cuzk.proofs import proving
 from tests.cli.running import run

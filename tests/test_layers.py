@@ -112,6 +112,15 @@ def test_the_engine_knows_nothing_of_what_is_proven() -> None:
     assert known <= {"engine", *SERVANTS}
 
 
+def test_parameter_files_know_nothing_of_proofs() -> None:
+    """Their folder needs of its own floor points as bytes and errors of files."""
+    room = "cuzk.groth16.parameters"
+    known = {target for name, source in modules().items() if name.startswith(room)
+             for target in imports(name, source) if target.startswith("cuzk.groth16.")}  # fmt: skip
+    outside = {target.split(".")[2] for target in known if not target.startswith(f"{room}.")}
+    assert outside == {"encoding", "files"}
+
+
 def test_every_module_stands_on_a_floor() -> None:
     assert {area(name) for name in modules()} <= {*FLOORS, *SERVANTS, ""}
 
@@ -170,7 +179,7 @@ import cuzk.api
 from pathlib import Path
 from cuzk.groth16.proof import split_proofs
 from cuzk.groth16.verify import Verifier
-from cuzk.groth16.verifying_key import read_verifying_key
+from cuzk.groth16.parameters.verifying_key import read_verifying_key
 from cuzk.sector.c1 import read_c1
 porep = Path("tests/vectors/porep")
 cases = json.loads((porep / "vectors.json").read_text())["cases"]

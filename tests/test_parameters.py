@@ -14,7 +14,7 @@ import pytest
 from cuzk import parameters
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice
-from cuzk.groth16.manifest import ManifestEntry
+from cuzk.groth16.parameters.manifest import ManifestEntry
 
 KIB = 1024
 CONTENTS = {".vk": b"key" * 100, ".params": b"points" * 10_000}

@@ -19,11 +19,11 @@ from cuzk.api import synthesize
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ProofError
 from cuzk.events import OnEvent, Stopwatch, ignore, one_at_a_time, stage
-from cuzk.groth16.development import MARK_SUFFIX, mark_content
 from cuzk.groth16.files import make_folder, replace_atomically
+from cuzk.groth16.parameters.development import MARK_SUFFIX, mark_content
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
 from cuzk.groth16.proof import Proof, join_proofs
 from cuzk.groth16.verify import Verifier
-from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.choose import choose
 from cuzk.proofs.kinds import POREP, circuit_of
 from cuzk.proofs.proving import prove_partition

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Literal
 
 from cuzk.errors import ResourceError
-from cuzk.groth16.parameters import SECTIONS, PointCounts, SectionName
+from cuzk.groth16.parameters.params_file import SECTIONS, PointCounts, SectionName
 from cuzk.groth16.qap import FullCounts
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU

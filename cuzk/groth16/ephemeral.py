@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from cuzk.circuit.builder import Circuit
 from cuzk.groth16.card_plan import form_of
 from cuzk.groth16.generate import key_alone
-from cuzk.groth16.parameters import PointCounts, SectionName
+from cuzk.groth16.parameters.params_file import PointCounts, SectionName
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
 from cuzk.groth16.points_on_card import SectionReader
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors, ValuesAtTau
-from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.gpu.fixed_base import GpuFixedBase, fixed_base_layout

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
 from cuzk.events import OnEvent, ignore, stage
-from cuzk.groth16.parameters import SectionName
+from cuzk.groth16.parameters.params_file import SectionName
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
+from cuzk.groth16.parameters.writer import ParameterWriter
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors, ValuesAtTau
-from cuzk.groth16.verifying_key import VerifyingKey
-from cuzk.groth16.writer import ParameterWriter
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
 from cuzk.kernels.fixed_base import FixedBase

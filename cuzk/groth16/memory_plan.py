@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cuzk.errors import ResourceError
-from cuzk.groth16.parameters import PointCounts
+from cuzk.groth16.parameters.params_file import PointCounts
 from cuzk.groth16.point_rows import SLICE
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fixed_base import BATCH, best_window, windows_of

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.events import OnEvent, stage
-from cuzk.groth16.parameters import SECTIONS, ParameterFile, PointCounts, SectionName
+from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, PointCounts, SectionName
 from cuzk.groth16.target import bad_point, require_subgroup
 from cuzk.kernels.device.cpu import Arena, CpuDevice
 from cuzk.kernels.msm import scratch_rows as msm_scratch_rows

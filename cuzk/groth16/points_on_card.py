@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.groth16.card_plan import form_of, of_decoder
-from cuzk.groth16.parameters import ParameterFile, Parameters, PointCounts, SectionName
+from cuzk.groth16.parameters.params_file import ParameterFile, Parameters, PointCounts, SectionName
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
 from cuzk.groth16.target import bad_point
-from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.keeper import Closable
 from cuzk.kernels.gpu.points import NATURAL_ORDER, Advance, GpuPoints, PointDecoder

@@ -24,7 +24,7 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ProofError
 from cuzk.events import OnEvent, ignore, stage
-from cuzk.groth16.parameters import SECTIONS, Parameters, SectionName
+from cuzk.groth16.parameters.params_file import SECTIONS, Parameters, SectionName
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.target import Pending, Target
 from cuzk.groth16.verify import Verifier

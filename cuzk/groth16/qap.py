@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from cuzk.circuit import marks
 from cuzk.circuit.builder import Circuit
-from cuzk.groth16.parameters import PointCounts, SectionName
+from cuzk.groth16.parameters.params_file import PointCounts, SectionName
 from cuzk.kernels.modulus import FR_TWO_ADICITY
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.marks import Marks
 from cuzk.circuit.witness import Assignment
-from cuzk.groth16.parameters import SectionName
+from cuzk.groth16.parameters.params_file import SectionName
 from cuzk.groth16.target import Query
 
 

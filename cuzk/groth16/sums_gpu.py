@@ -12,7 +12,7 @@ from cuzk.events import Progress
 from cuzk.groth16.card_clock import CardClock
 from cuzk.groth16.card_plan import CardPlan, SectionPlan
 from cuzk.groth16.full_scalars_gpu import FullScalars
-from cuzk.groth16.parameters import SECTIONS, SectionName
+from cuzk.groth16.parameters.params_file import SECTIONS, SectionName
 from cuzk.groth16.points_on_card import PointSource
 from cuzk.groth16.streamed_gpu import PassingPoints, StreamedMsm, StreamedSection
 from cuzk.groth16.synthesis_gpu import SectionScalars

@@ -22,7 +22,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.marks import Marks, counts_before
 from cuzk.circuit.rows import A, B, C
 from cuzk.circuit.witness import Assignment, FreeValues, witness_kinds
-from cuzk.groth16.parameters import SectionName
+from cuzk.groth16.parameters.params_file import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.query import Selection, selections
 from cuzk.groth16.synthesis_plan import MARKED, TAKEN, lead_bytes, synthesis_layout, tables_of, zero_row

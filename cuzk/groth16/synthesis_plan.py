@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import free_places
-from cuzk.groth16.parameters import SectionName
+from cuzk.groth16.parameters.params_file import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.kernels.circuit.instances import for_gpu
 from cuzk.kernels.gpu.workspace import Layout

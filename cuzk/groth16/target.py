@@ -17,8 +17,8 @@ from cuzk.circuit.witness import FreeValues
 from cuzk.errors import ParameterError
 from cuzk.events import OnEvent, Progress, ignore
 from cuzk.groth16.encoding import PointError, g1_of_coordinates, g2_of_coordinates
-from cuzk.groth16.parameters import SectionName
-from cuzk.groth16.verifying_key import NEXT
+from cuzk.groth16.parameters.params_file import SectionName
+from cuzk.groth16.parameters.verifying_key import NEXT
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import Vector
 from cuzk.kernels.points import BadPoint

@@ -17,7 +17,7 @@ from cuzk.circuit.witness import Assignment, FreeValues, assign
 from cuzk.events import OnEvent, Progress, ignore
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
-from cuzk.groth16.parameters import ParameterFile, SectionName
+from cuzk.groth16.parameters.params_file import ParameterFile, SectionName
 from cuzk.groth16.point_rows import PointRows, require_good_points, slices, words_of_rows
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.query import selections

@@ -26,7 +26,7 @@ from cuzk.groth16.card_clock import CardClock
 from cuzk.groth16.card_plan import CardFacts, CardPlan
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
-from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName
+from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
 from cuzk.groth16.qap import full_counts
 from cuzk.groth16.streamed_gpu import StreamedMsm

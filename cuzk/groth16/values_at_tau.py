@@ -21,7 +21,7 @@ import numpy as np
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import evaluate_at
 from cuzk.errors import UsageError
-from cuzk.groth16.parameters import SectionName
+from cuzk.groth16.parameters.params_file import SectionName
 from cuzk.groth16.qap import domain_log2
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import Vector, combine, powers

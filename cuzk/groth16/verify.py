@@ -30,8 +30,8 @@ import numpy.typing as npt
 from py_arkworks_bls12381 import GT, G1Point, Scalar
 
 from cuzk.errors import ParameterError
+from cuzk.groth16.parameters.verifying_key import NEXT, VerifyingKey
 from cuzk.groth16.proof import Proof
-from cuzk.groth16.verifying_key import NEXT, VerifyingKey
 
 _WEIGHT_BITS = 128
 _SLICE = 2048

@@ -19,7 +19,7 @@ from cuzk.circuit.witness import FreeValues, free_counts
 from cuzk.engine.seam import Needs
 from cuzk.engine.turn import Turn
 from cuzk.errors import InputError, ProofError, ResourceError
-from cuzk.groth16.parameters import Parameters
+from cuzk.groth16.parameters.params_file import Parameters
 from cuzk.groth16.proof import PROOF_BYTES, Proof
 from cuzk.groth16.prove import Randomizers, Sums, assemble, begin_proof
 from cuzk.groth16.target import Target

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from cuzk.circuit.builder import Circuit
 from cuzk.events import Notice, OnEvent, prefixed, stage
-from cuzk.groth16.locate import Found
-from cuzk.groth16.parameters import ParameterFile, Parameters
+from cuzk.groth16.parameters.locate import Found
+from cuzk.groth16.parameters.params_file import ParameterFile, Parameters
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.prove import Randomizers, compute, finish

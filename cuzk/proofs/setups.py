@@ -10,8 +10,8 @@ from pathlib import Path
 from cuzk.circuit.builder import Circuit
 from cuzk.events import OnEvent, prefixed, stage
 from cuzk.groth16.card_plan import ReaderBytes, of_decoder
-from cuzk.groth16.locate import find_parameters
-from cuzk.groth16.parameters import SECTIONS, Parameters, open_parameters
+from cuzk.groth16.parameters.locate import find_parameters
+from cuzk.groth16.parameters.params_file import SECTIONS, Parameters, open_parameters
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cuzk.errors import InputError, UsageError
 from cuzk.events import Notice, OnEvent
-from cuzk.groth16.locate import Found
+from cuzk.groth16.parameters.locate import Found
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import kind_named, read_pieces
 from cuzk.sector.c1 import parse_c1

@@ -15,10 +15,10 @@ from cuzk.circuit.builder import Circuit
 from cuzk.errors import DeviceError
 from cuzk.events import Notice, OnEvent, stage
 from cuzk.garbage import load
-from cuzk.groth16.checked import Checked, CheckedFiles
-from cuzk.groth16.locate import Found
-from cuzk.groth16.manifest import entry_of
-from cuzk.groth16.parameters import ParameterFile, Parameters
+from cuzk.groth16.parameters.checked import Checked, CheckedFiles
+from cuzk.groth16.parameters.locate import Found
+from cuzk.groth16.parameters.manifest import entry_of
+from cuzk.groth16.parameters.params_file import ParameterFile, Parameters
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target import Target

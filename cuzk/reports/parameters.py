@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuzk.errors import CuzkError
-from cuzk.groth16.locate import find_parameters, search_folders
+from cuzk.groth16.parameters.locate import find_parameters, search_folders
 from cuzk.proofs.kinds import KINDS, kind_named
 from cuzk.units import format_size
 

@@ -11,10 +11,10 @@ import pytest
 
 from cuzk.circuit.builder import Circuit
 from cuzk.groth16.generate import generate
-from cuzk.groth16.parameters import PointCounts
+from cuzk.groth16.parameters.params_file import PointCounts
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.values_at_tau import Trapdoors
-from cuzk.groth16.verifying_key import VerifyingKey
 from cuzk.kernels.device.cpu import CpuDevice, has_ifma
 from tests.kernels.device.fake_cuda import FakeDriver
 from tests.py_ecc_points import g1_times, g2_times

@@ -20,7 +20,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.groth16 import full_scalars_gpu, streamed_gpu, sums_gpu, target_gpu
 from cuzk.groth16.card_plan import CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
-from cuzk.groth16.parameters import SectionName, open_parameters
+from cuzk.groth16.parameters.params_file import SectionName, open_parameters
 from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import begin_sums
 from cuzk.groth16.target_gpu import GpuTarget

@@ -6,7 +6,7 @@ from typing import Any
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import FreeValues
-from cuzk.groth16.parameters import Parameters
+from cuzk.groth16.parameters.params_file import Parameters
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.target import Target

@@ -15,7 +15,7 @@ from cuzk.errors import ResourceError, UsageError
 from cuzk.events import Event, OnEvent, StageAdvanced, StageStarted, ignore
 from cuzk.groth16.files import file_digest
 from cuzk.groth16.generate import generate, generate_key
-from cuzk.groth16.parameters import open_parameters, read_key_of
+from cuzk.groth16.parameters.params_file import open_parameters, read_key_of
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cpu import CpuDevice

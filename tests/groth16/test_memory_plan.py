@@ -6,7 +6,7 @@ import pytest
 
 from cuzk.errors import ResourceError
 from cuzk.groth16.memory_plan import GenerationPlan, MemoryPlan
-from cuzk.groth16.parameters import PointCounts
+from cuzk.groth16.parameters.params_file import PointCounts
 from cuzk.kernels.device.cpu import CpuDevice
 
 GIB = 1 << 30

@@ -15,12 +15,12 @@ from cuzk.errors import ParameterError
 from cuzk.events import Event, StageDone, StageStarted, ignore
 from cuzk.groth16 import point_rows
 from cuzk.groth16.encoding import decode_g1, decode_g2
-from cuzk.groth16.parameters import SECTIONS, ParameterFile, SectionName, open_parameters
+from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, SectionName, open_parameters
 from cuzk.groth16.point_rows import PointRows, require_good_points
 from cuzk.groth16.target import Query
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.kernels.device.cpu import CpuDevice
-from tests.groth16.test_watched_file import needs_populate
+from tests.groth16.parameters.test_watched_file import needs_populate
 
 NAMES = [name for name, _ in SECTIONS]
 OF_ORDER_3 = bytes(95) + b"\2"  # (0, 2) on y^2 = x^3 + 4

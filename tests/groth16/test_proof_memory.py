@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cuzk.groth16.parameters import PointCounts, open_parameters
+from cuzk.groth16.parameters.params_file import PointCounts, open_parameters
 from cuzk.groth16.point_rows import words_of_rows
 from cuzk.groth16.proof_memory import ProofMemory
 from cuzk.groth16.target_cpu import CpuTarget

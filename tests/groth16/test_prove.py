@@ -18,13 +18,13 @@ from cuzk.circuit.witness import Assignment, assign
 from cuzk.errors import ProofError
 from cuzk.events import Event, ignore
 from cuzk.groth16.generate import generate
-from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.parameters.params_file import open_parameters
+from cuzk.groth16.parameters.verifying_key import read_verifying_key
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.prove import Randomizers, prove
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
-from cuzk.groth16.verifying_key import read_verifying_key
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty
 from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR

@@ -21,7 +21,7 @@ from cuzk.events import Event, StageAdvanced, ignore
 from cuzk.groth16 import target_gpu
 from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.generate import generate
-from cuzk.groth16.parameters import SECTIONS, SectionName, open_parameters
+from cuzk.groth16.parameters.params_file import SECTIONS, SectionName, open_parameters
 from cuzk.groth16.prove import Randomizers, assemble, begin_proof, prove
 from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target_cpu import CpuTarget

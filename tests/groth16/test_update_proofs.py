@@ -14,7 +14,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.events import ignore
 from cuzk.groth16.files import file_digest
 from cuzk.groth16.generate import generate
-from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.parameters.params_file import open_parameters
 from cuzk.groth16.qap import domain_log2, point_counts
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors

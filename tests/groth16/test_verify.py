@@ -13,9 +13,9 @@ from py_ecc.optimized_bls12_381 import FQ, FQ2, FQ12, add, curve_order, multiply
 
 from cuzk.errors import InputError, ParameterError
 from cuzk.groth16 import verify
+from cuzk.groth16.parameters.verifying_key import VerifyingKey, read_verifying_key
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.verify import Verifier
-from cuzk.groth16.verifying_key import VerifyingKey, read_verifying_key
 from tests.py_ecc_points import decompressed, g1_times, g2_times
 
 R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001

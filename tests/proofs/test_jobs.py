@@ -19,7 +19,7 @@ from cuzk.engine.turn import Abandoned, Turn
 from cuzk.errors import InputError, ResourceError
 from cuzk.events import ignore
 from cuzk.groth16.generate import generate
-from cuzk.groth16.parameters import open_parameters
+from cuzk.groth16.parameters.params_file import open_parameters
 from cuzk.groth16.prove import Randomizers
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors

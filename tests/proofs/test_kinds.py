@@ -12,7 +12,7 @@ import pytest
 import cuzk
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError, ProofError, UsageError
-from cuzk.groth16.manifest import all_entries, entry_of, is_published
+from cuzk.groth16.parameters.manifest import all_entries, entry_of, is_published
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.kinds import KINDS, Kind, circuit_of, kind_named, setup_name
 from cuzk.proofs.sources import check_input, read_input

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cuzk.errors import InputError
-from cuzk.groth16.manifest import is_published
+from cuzk.groth16.parameters.manifest import is_published
 from cuzk.sector.porep_shape import porep_shape, porep_shapes
 from cuzk.sector.registered_proof import Feature, all_registered_proofs, registered_proof
 from cuzk.sector.shape import GIB, KIB, MIB, shape_of

@@ -25,8 +25,8 @@ import numpy.typing as npt
 from cuzk.errors import ParameterError
 from cuzk.groth16.encoding import G1_BYTES, G2_BYTES
 from cuzk.groth16.files import reading
-from cuzk.groth16.verifying_key import COUNT_BYTES, HEAD_BYTES, NEXT, VerifyingKey, key_bytes
-from cuzk.groth16.watched_file import WatchedFile
+from cuzk.groth16.parameters.verifying_key import COUNT_BYTES, HEAD_BYTES, NEXT, VerifyingKey, key_bytes
+from cuzk.groth16.parameters.watched_file import WatchedFile
 
 SectionName = Literal["h", "l", "a", "b_g1", "b_g2"]
 #: The sections after the key, in the order of the file, with the bytes of one point.

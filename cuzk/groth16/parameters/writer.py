@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cuzk.errors import ParameterError
-from cuzk.groth16.development import MARK_SUFFIX, mark_content
 from cuzk.groth16.files import make_folder, require_space, writing
-from cuzk.groth16.parameters import SECTIONS, PointCounts, SectionName, read_key_of
-from cuzk.groth16.verifying_key import COUNT_BYTES, VerifyingKey
+from cuzk.groth16.parameters.development import MARK_SUFFIX, mark_content
+from cuzk.groth16.parameters.params_file import SECTIONS, PointCounts, SectionName, read_key_of
+from cuzk.groth16.parameters.verifying_key import COUNT_BYTES, VerifyingKey
 from cuzk.whole_files import NewFile
 
 _SMALL_FILES_BYTES = 1 << 16

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cuzk.errors import ParameterError
-from cuzk.groth16 import locate, manifest
-from cuzk.groth16.development import MARK_SUFFIX, mark_content
-from cuzk.groth16.locate import Found, find_parameters, find_verifying_key
-from cuzk.groth16.manifest import ManifestEntry
-from cuzk.groth16.verifying_key import VerifyingKey
+from cuzk.groth16.parameters import locate, manifest
+from cuzk.groth16.parameters.development import MARK_SUFFIX, mark_content
+from cuzk.groth16.parameters.locate import Found, find_parameters, find_verifying_key
+from cuzk.groth16.parameters.manifest import ManifestEntry
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
 
 STEM = "v28-toy"
 TOY: Any = SimpleNamespace(kind="toy-proof", name="2KiB", parameter_stem=STEM)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from cuzk.errors import ParameterError, ResourceError
-from cuzk.groth16 import watched_file
-from cuzk.groth16.watched_file import WatchedFile
+from cuzk.groth16.parameters import watched_file
+from cuzk.groth16.parameters.watched_file import WatchedFile
 
 CONTENT = np.random.default_rng(5).integers(0, 256, 1_000_003, np.uint8)
 PAGE = 4096

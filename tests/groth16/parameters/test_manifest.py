@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cuzk.groth16.files import file_digest
-from cuzk.groth16.manifest import all_entries, entry_of
+from cuzk.groth16.parameters.manifest import all_entries, entry_of
 from cuzk.sector.porep_shape import porep_shape
 
 PUBLISHED_DIGESTS = {

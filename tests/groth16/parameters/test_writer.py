@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from cuzk.errors import ParameterError, ResourceError
-from cuzk.groth16 import writer as writer_module
-from cuzk.groth16.development import is_marked
-from cuzk.groth16.parameters import PointCounts
-from cuzk.groth16.verifying_key import VerifyingKey
-from cuzk.groth16.writer import ParameterWriter, prepare_folder, write_key
+from cuzk.groth16.parameters import writer as writer_module
+from cuzk.groth16.parameters.development import is_marked
+from cuzk.groth16.parameters.params_file import PointCounts
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
+from cuzk.groth16.parameters.writer import ParameterWriter, prepare_folder, write_key
 
 TRAPDOORS = {"alpha": 2, "beta": 3, "gamma": 5, "delta": 7, "tau": 11}
 Sections = dict[str, np.ndarray]

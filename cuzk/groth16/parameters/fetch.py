@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Progress
 from cuzk.groth16.files import file_digest, make_folder, require_space, writing
-from cuzk.groth16.manifest import ManifestEntry
+from cuzk.groth16.parameters.manifest import ManifestEntry
 from cuzk.whole_files import sync
 
 DEFAULT_GATEWAY = "https://proofs.filecoin.io/ipfs"

@@ -20,7 +20,7 @@ from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Progress
 from cuzk.folders import cache_folder
 from cuzk.groth16.files import file_digest, make_folder, reading, replace_atomically
-from cuzk.groth16.manifest import ManifestEntry
+from cuzk.groth16.parameters.manifest import ManifestEntry
 
 _VERSION = 1
 

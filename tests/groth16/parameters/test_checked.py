@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cuzk.errors import ParameterError
-from cuzk.groth16 import checked as checked_module
-from cuzk.groth16.checked import CheckedFiles, RecordWarning
-from cuzk.groth16.manifest import ManifestEntry
+from cuzk.groth16.parameters import checked as checked_module
+from cuzk.groth16.parameters.checked import CheckedFiles, RecordWarning
+from cuzk.groth16.parameters.manifest import ManifestEntry
 
 
 @pytest.fixture

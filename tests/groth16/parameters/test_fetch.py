@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from cuzk.errors import CuzkError, ParameterError, ResourceError
-from cuzk.groth16.fetch import fetch
-from cuzk.groth16.manifest import ManifestEntry
+from cuzk.groth16.parameters.fetch import fetch
+from cuzk.groth16.parameters.manifest import ManifestEntry
 
 CONTENT = bytes(i * i >> 3 & 0xFF for i in range(3_000_000))
 ENTRY = ManifestEntry(

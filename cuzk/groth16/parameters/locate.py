@@ -20,10 +20,10 @@ from pathlib import Path
 
 from cuzk.errors import ParameterError
 from cuzk.folders import data_folder
-from cuzk.groth16.development import is_marked
-from cuzk.groth16.manifest import entry_of, is_published
-from cuzk.groth16.parameters import read_key_of
-from cuzk.groth16.verifying_key import VerifyingKey, read_verifying_key
+from cuzk.groth16.parameters.development import is_marked
+from cuzk.groth16.parameters.manifest import entry_of, is_published
+from cuzk.groth16.parameters.params_file import read_key_of
+from cuzk.groth16.parameters.verifying_key import VerifyingKey, read_verifying_key
 from cuzk.sector.claim import CircuitShape
 
 FOLDER_VARIABLE = "FIL_PROOFS_PARAMETER_CACHE"

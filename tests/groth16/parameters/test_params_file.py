@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cuzk.errors import ParameterError
-from cuzk.groth16.parameters import PointCounts, open_parameters, read_key_of
-from cuzk.groth16.verifying_key import VerifyingKey
+from cuzk.groth16.parameters.params_file import PointCounts, open_parameters, read_key_of
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
 
 
 def test_sections_are_views_of_the_file(

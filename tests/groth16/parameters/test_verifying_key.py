@@ -10,9 +10,9 @@ import pytest
 from py_arkworks_bls12381 import G1Point
 
 from cuzk.errors import ParameterError
-from cuzk.groth16 import verifying_key
 from cuzk.groth16.encoding import decode_g1, decode_g2
-from cuzk.groth16.verifying_key import VerifyingKey, read_verifying_key
+from cuzk.groth16.parameters import verifying_key
+from cuzk.groth16.parameters.verifying_key import VerifyingKey, read_verifying_key
 
 
 def test_upstream_key_is_read_and_written_back(upstream_key_path: Path) -> None:

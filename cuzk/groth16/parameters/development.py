@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from cuzk.groth16.verifying_key import VerifyingKey
+from cuzk.groth16.parameters.verifying_key import VerifyingKey
 
 MARK_SUFFIX = ".insecure-dev.json"
 
