@@ -39,7 +39,6 @@ FR_GENERATOR = 7
 FR_TWO_ADICITY = 32
 FR_ROOT_OF_UNITY = pow(FR_GENERATOR, (FR.p - 1) >> FR_TWO_ADICITY, FR.p)
 
-G1_COFACTOR = (X - 1) ** 2 // 3
 CURVE_B = 4  # G1: y^2 = x^3 + 4; G2: y^2 = x^3 + 4(1 + u)
 
 G1_GENERATOR = (

@@ -16,6 +16,7 @@ from cuzk.groth16 import verify
 from cuzk.groth16.parameters.verifying_key import VerifyingKey, read_verifying_key
 from cuzk.groth16.proof import Proof
 from cuzk.groth16.verify import Verifier
+from cuzk.kernels.fr_vector import from_integers, to_integers
 from tests.py_ecc_points import decompressed, g1_times, g2_times
 
 R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
@@ -24,15 +25,6 @@ R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
 @pytest.fixture(scope="session")
 def verifier(upstream_key_path: Path) -> Verifier:
     return Verifier(read_verifying_key(upstream_key_path))
-
-
-def limbs(values: list[int]) -> np.ndarray:
-    data = b"".join(value.to_bytes(32, "little") for value in values)
-    return np.frombuffer(data, dtype=np.uint64).reshape(-1, 4)
-
-
-def integers(rows: np.ndarray) -> list[int]:
-    return [int.from_bytes(row.tobytes(), "little") for row in rows]
 
 
 def holds(verifier: Verifier, inputs: np.ndarray, proof: Proof) -> bool:
@@ -147,10 +139,10 @@ def test_ten_partitions_of_a_large_sector_take_well_under_a_second() -> None:
     inputs = [[0, 1, R - 1, *(R - 1 - int(k) for k in random.integers(0, 1 << 62, 324))] for _ in range(10)]
     proofs = [forged(values, dlogs, a=17 + k, b=R - 5 - k) for k, values in enumerate(inputs)]
     begin = time.perf_counter()
-    assert verifier.verify_partitions([limbs(values) for values in inputs], proofs)
+    assert verifier.verify_partitions([from_integers(values) for values in inputs], proofs)
     assert time.perf_counter() - begin < 1
     inputs[9][326] += 1
-    assert not verifier.verify_partitions([limbs(values) for values in inputs], proofs)
+    assert not verifier.verify_partitions([from_integers(values) for values in inputs], proofs)
 
 
 @pytest.mark.parametrize("points", [1, 7, 39])
@@ -163,12 +155,12 @@ def test_slices_of_public_inputs_by_several_threads_make_the_same_sum(
     verifier = Verifier(key_of(dlogs))
     inputs = [[0, 1, R - 1, *(R - 1 - (k << 60) * j for j in range(36))] for k in (1, 2)]
     proofs = [forged(values, dlogs, a=17 + k, b=R - 5 - k) for k, values in enumerate(inputs)]
-    assert verifier.verify_partition(limbs(inputs[0]), proofs[0])
-    assert verifier.verify_partitions([limbs(values) for values in inputs], proofs)
+    assert verifier.verify_partition(from_integers(inputs[0]), proofs[0])
+    assert verifier.verify_partitions([from_integers(values) for values in inputs], proofs)
     for index in (0, 5, 6, 7, 37, 38):
         other = list(inputs[0])
         other[index] = (other[index] + 1) % R
-        assert not verifier.verify_partition(limbs(other), proofs[0])
+        assert not verifier.verify_partition(from_integers(other), proofs[0])
 
 
 @pytest.mark.parametrize("value", [R, R + 1, (1 << 256) - 1])
@@ -177,7 +169,7 @@ def test_an_input_that_is_not_below_r_is_refused(
 ) -> None:
     """It would be another encoding of the same statement."""
     inputs = upstream_proofs[0].public_inputs.copy()
-    inputs[7] = limbs([value])
+    inputs[7] = from_integers([value])
     with pytest.raises(ValueError, match="invalid"):
         verifier.verify_partition(inputs, upstream_proofs[0].proof)
 
@@ -190,7 +182,7 @@ def test_py_ecc_finds_the_same_equation_for_an_upstream_proof(
     key = upstream_key_path.read_bytes()
     ic = [g1_by_py_ecc(key[868 + 96 * i : 964 + 96 * i]) for i in range(40)]
     x = ic[0]
-    for value, point in zip(integers(case.public_inputs), ic[1:], strict=True):
+    for value, point in zip(to_integers(case.public_inputs), ic[1:], strict=True):
         x = add(x, multiply(point, value))
     a, b, c = map(decompressed, (case.proof.a, case.proof.b, case.proof.c))
     product = FQ12.one()

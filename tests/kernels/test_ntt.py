@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cuzk.kernels.device.cpu import CpuDevice, aligned_empty, has_ifma
+from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR, omega
 from cuzk.kernels.ntt import intt, ntt, ntt_textbook, pass_tables, powers, quotient, to_coset
 from cuzk.kernels.ntt_cpu import MAX_LINES_LOG2, PassVectors, Words, transform_columns
@@ -29,14 +30,6 @@ def device(request: pytest.FixtureRequest) -> CpuDevice:
     return CpuDevice(threads=2, lanes=request.param)
 
 
-def to_vector(values: list[int]) -> Words:
-    return np.array([FR.limbs(value, 4, 64) for value in values], np.uint64).reshape(-1, 4)
-
-
-def to_ints(vector: Words) -> list[int]:
-    return [int.from_bytes(row.tobytes(), "little") for row in vector]
-
-
 def random_values(n: int, seed: int = 1) -> list[int]:
     rng = random.Random(seed)
     return [rng.randrange(R) for _ in range(n)]
@@ -50,9 +43,9 @@ def random_vector(n: int, seed: int = 1) -> Words:
 
 
 def transformed(function: Callable[..., None], device: CpuDevice, values: list[int]) -> list[int]:
-    vector = to_vector(values)
+    vector = from_integers(values)
     function(device, vector)
-    return to_ints(vector)
+    return to_integers(vector)
 
 
 def plain_sums(values: list[int], root: int) -> list[int]:
@@ -134,9 +127,9 @@ def test_values_on_the_coset_are_those_of_the_same_polynomial(device: CpuDevice,
 
 def test_scratch_may_be_given(device: CpuDevice) -> None:
     vector, scratch = random_vector(1 << 10), random_vector(1 << 10, seed=2)
-    expected = ntt_textbook(to_ints(vector), omega(10))
+    expected = ntt_textbook(to_integers(vector), omega(10))
     ntt(device, vector, scratch=scratch)
-    assert to_ints(vector) == expected
+    assert to_integers(vector) == expected
 
 
 @pytest.mark.skipif(not has_ifma(), reason="no AVX-512 IFMA")
@@ -151,10 +144,10 @@ def test_lanes_and_threads_do_not_change_a_byte(threads: int) -> None:
 def test_single_outputs_of_a_large_transform_equal_the_polynomial(device: CpuDevice) -> None:
     log2_n = 18
     vector = random_vector(1 << log2_n)
-    coefficients = to_ints(vector)
+    coefficients = to_integers(vector)
     ntt(device, vector)
     for k in (1, (1 << log2_n) - 2):
-        assert to_ints(vector[k : k + 1])[0] == at_point(coefficients, pow(omega(log2_n), k, R))
+        assert to_integers(vector[k : k + 1])[0] == at_point(coefficients, pow(omega(log2_n), k, R))
 
 
 @pytest.mark.parametrize("lines_log2", [MAX_LINES_LOG2, MAX_LINES_LOG2 - 1])
@@ -162,12 +155,12 @@ def test_the_longest_pass_keeps_its_ranges(device: CpuDevice, lines_log2: int) -
     """All r-1: the largest sums at every level. The transform of a constant is n times it, then zeros."""
     lines, form = 1 << lines_log2, device.fr
     tables = pass_tables(form, omega(lines_log2), lines, [1] * 8, [1] * 8)
-    source = np.broadcast_to(to_vector([R - 1]), (8 * lines, 4)).copy()
+    source = np.broadcast_to(from_integers([R - 1]), (8 * lines, 4)).copy()
     target = aligned_empty(8 * lines, 4)
     scratch = aligned_empty(1, form.limbs * form.lanes * lines)[0]
     none = np.empty((0, 4), np.uint64)
     transform_columns(form, PassVectors(source, none, none, target, 8, 1), tables, scratch, 0, 8)
-    assert to_ints(target[:8]) == [-lines % R] * 8
+    assert to_integers(target[:8]) == [-lines % R] * 8
     assert not target[8:].any()
 
 
@@ -193,8 +186,8 @@ def test_the_quotient_is_the_upper_half_of_the_product(device: CpuDevice, log2_n
     for i, x in enumerate(a_coefficients):
         for j, y in enumerate(b_coefficients):
             product[i + j] += x * y
-    got = quotient(device, to_vector(a), to_vector(b), to_vector(c) if give_c else None)
-    assert to_ints(got) == [x % R for x in product[n : 2 * n - 1]]
+    got = quotient(device, from_integers(a), from_integers(b), from_integers(c) if give_c else None)
+    assert to_integers(got) == [x % R for x in product[n : 2 * n - 1]]
 
 
 def test_the_quotient_of_an_unsatisfied_system_equals_upstreams_seven_transforms(device: CpuDevice) -> None:
@@ -212,7 +205,7 @@ def test_the_quotient_of_an_unsatisfied_system_equals_upstreams_seven_transforms
     back = plain_sums(evaluated, pow(root, -1, R))
     unshift = powers(pow(7, -1, R), n, inverse_n)
     expected = [x * g % R for x, g in zip(back, unshift, strict=True)]
-    assert to_ints(quotient(device, *map(to_vector, vectors))) == expected[:-1]
+    assert to_integers(quotient(device, *map(from_integers, vectors))) == expected[:-1]
 
 
 @pytest.mark.slow
@@ -223,7 +216,7 @@ def test_proof_sized_transforms_are_undone_and_single_outputs_hold(device: CpuDe
     vector, scratch = original.copy(), aligned_empty(n, 4)
     ntt(device, vector, scratch=scratch)
     k = n - 5
-    assert to_ints(vector[k : k + 1])[0] == at_point(to_ints(original), pow(omega(log2_n), k, R))
+    assert to_integers(vector[k : k + 1])[0] == at_point(to_integers(original), pow(omega(log2_n), k, R))
     intt(device, vector, scratch=scratch)
     assert np.array_equal(vector, original)
 
@@ -233,13 +226,13 @@ def test_a_proof_sized_quotient_divides_at_a_random_point(device: CpuDevice) -> 
     """A(x) B(x) - C(x) = H(x) (x^n - 1), with the coefficients of A, B, C by `intt`."""
     log2_n, x = 20, random_values(1, seed=9)[0]
     values = [random_vector(1 << log2_n, seed) for seed in (1, 2)]
-    values.append(to_vector([a * b % R for a, b in zip(*map(to_ints, values), strict=True)]))
+    values.append(from_integers([a * b % R for a, b in zip(*map(to_integers, values), strict=True)]))
     a, b, c = (at_intt(device, vector, x) for vector in values)
-    h = at_point(to_ints(quotient(device, values[0], values[1])), x)
+    h = at_point(to_integers(quotient(device, values[0], values[1])), x)
     assert (a * b - c) % R == h * (pow(x, 1 << log2_n, R) - 1) % R
 
 
 def at_intt(device: CpuDevice, values: Any, x: int) -> int:
     coefficients = values.copy()
     intt(device, coefficients)
-    return at_point(to_ints(coefficients), x)
+    return at_point(to_integers(coefficients), x)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cuzk.kernels.device.cpu import CpuDevice, has_ifma
+from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon import hash_textbook
 from cuzk.kernels.poseidon_hash import LEAST_HASHES, hash_many, path_roots
@@ -17,12 +18,7 @@ EDGES = [0, 1, FR.p - 1, FR.p // 2, 2**64 - 1, 2**254]
 
 
 def rows(preimages):
-    encoded = b"".join(value.to_bytes(32, "little") for preimage in preimages for value in preimage)
-    return np.frombuffer(encoded, dtype=np.uint64).reshape(len(preimages), -1, 4)
-
-
-def ints(digests):
-    return [int.from_bytes(digest.tobytes(), "little") for digest in digests]
+    return from_integers(value for preimage in preimages for value in preimage).reshape(len(preimages), -1, 4)
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -32,14 +28,14 @@ def test_digests_equal_the_textbooks_on_edge_and_random_values(arity, lanes):
     preimages = [[edge] * arity for edge in EDGES]
     preimages += [[rng.choice([*EDGES, rng.randrange(FR.p)]) for _ in range(arity)] for _ in range(20)]
     digests = hash_many(CpuDevice(1, lanes), rows(preimages))
-    assert ints(digests) == [hash_textbook(preimage) for preimage in preimages]
+    assert to_integers(digests) == [hash_textbook(preimage) for preimage in preimages]
 
 
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, LEAST_HASHES - 1, LEAST_HASHES + 1, 9 * LEAST_HASHES + 3])
 def test_every_number_of_preimages_is_hashed_in_order(count, lanes):
     preimages = [[i, i + 1] for i in range(count)]
-    digests = ints(hash_many(CpuDevice(2, lanes), rows(preimages)))
+    digests = to_integers(hash_many(CpuDevice(2, lanes), rows(preimages)))
     assert len(digests) == count
     assert (digests[0], digests[-1]) == (hash_textbook([0, 1]), hash_textbook(preimages[-1]))
     assert len(set(digests)) == count
@@ -56,7 +52,7 @@ def test_preimages_may_be_a_part_of_another_array(lanes, writable):
     table.flags.writeable = writable
     digests = hash_many(CpuDevice(1, lanes), table[1::2, 1:])
     expected = [hash_textbook([2 * k, 3 * k, 5 * k, FR.p - 1 - k]) for k in range(1, 20, 2)]
-    assert ints(digests) == expected
+    assert to_integers(digests) == expected
 
 
 def root_textbook(leaf, siblings, positions, arities):
@@ -88,7 +84,7 @@ def test_paths_lead_where_the_textbook_says(arities, count, lanes):
         np.array(positions, np.int64),
         arities,
     )
-    assert ints(roots) == [root_textbook(*path, arities) for path in paths]
+    assert to_integers(roots) == [root_textbook(*path, arities) for path in paths]
 
 
 @pytest.mark.parametrize("position", [-1, 8])
@@ -108,5 +104,5 @@ def test_a_domain_tag_makes_another_hash(lanes):
     digests = hash_many(CpuDevice(1, lanes), rows(preimages), domain_tag=1 << 40)
     assert [digest.tobytes().hex() for digest in digests] == [*known.values()]
     textbook = [hash_textbook(preimage, domain_tag=1 << 40) for preimage in preimages]
-    assert ints(digests) == textbook
-    assert ints(hash_many(CpuDevice(1, lanes), rows(preimages))) != textbook
+    assert to_integers(digests) == textbook
+    assert to_integers(hash_many(CpuDevice(1, lanes), rows(preimages))) != textbook

@@ -10,16 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuzk.timeline.analyze import Report, analyze
+from cuzk.timeline.analyze import Report
 from cuzk.timeline.devices import Cause
 from cuzk.timeline.facts import device_facts, job_facts, long_gaps, report_facts
-from cuzk.timeline.read import read_log
 from tests.timeline.logs import Written, call, report_of, synthesis
-
-
-@pytest.fixture(scope="module")
-def published(vectors: Path) -> Report:
-    return analyze(read_log(vectors / "timeline" / "phase7.log"))
 
 
 def figures(report: Report) -> dict[str, Any]:

@@ -10,18 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cuzk.timeline.analyze import Report, analyze
+from cuzk.timeline.analyze import Report
 from cuzk.timeline.page import page
-from cuzk.timeline.read import read_log
 from cuzk.timeline.svg import LEFT, RIGHT, WIDTH, svg
 from tests.timeline.logs import Written, call, report_of, synthesis
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module")
-def published(vectors: Path) -> Report:
-    return analyze(read_log(vectors / "timeline" / "phase7.log"))
 
 
 def drawn(report: Report) -> ElementTree.Element:

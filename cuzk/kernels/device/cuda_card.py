@@ -43,9 +43,7 @@ class Card:
     clock_mhz: int
     memory_bytes: int
     l2_bytes: int
-    registers_per_multiprocessor: int
     threads_per_multiprocessor: int
-    shared_per_multiprocessor_bytes: int
     shared_per_block_bytes: int  # with the driver's consent, which a launch asks for
 
     @property
@@ -84,9 +82,7 @@ def describe(api: Any, index: int) -> Card:
         clock_mhz=attribute("CLOCK_RATE") // 1000,
         memory_bytes=int(checked(api, label, "cuDeviceTotalMem", device)),
         l2_bytes=attribute("L2_CACHE_SIZE"),
-        registers_per_multiprocessor=attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
         threads_per_multiprocessor=attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
-        shared_per_multiprocessor_bytes=attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
         shared_per_block_bytes=attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
     )
 

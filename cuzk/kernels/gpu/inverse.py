@@ -33,7 +33,6 @@ _P_INVERSE = pow(FQ_MODULUS.p, -1, 1 << BATCH)
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _LIMBS_TYPE = types.UniTuple(types.int32, LIMBS)
-_MATRIX_TYPE = types.UniTuple(types.int32, 4)
 _STEPS_TYPE = types.UniTuple(types.int32, 5)
 
 

@@ -99,13 +99,19 @@ def test_a_key_is_not_put_beside_parameters_of_another(
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-def test_a_key_that_cannot_be_written_leaves_nothing_behind(
-    tmp_path: Path, small_key: VerifyingKey, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(descriptor: int) -> None:
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that says it is full when what was written must be on it."""
+
+    def fsync(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(writer_module.os, "fsync", full)
+    monkeypatch.setattr(writer_module.os, "fsync", fsync)
+
+
+def test_a_key_that_cannot_be_written_leaves_nothing_behind(
+    tmp_path: Path, small_key: VerifyingKey, full_disk: None
+) -> None:
     with pytest.raises(ResourceError, match="the disk is full"):
         written_alone(tmp_path, small_key)
     assert list(tmp_path.iterdir()) == []
@@ -170,12 +176,8 @@ def test_too_little_room_is_refused_before_anything_is_written(
 
 
 def test_a_disk_that_fills_up_leaves_nothing_behind(
-    tmp_path: Path, new_writer: NewWriter, small_sections: Sections, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, new_writer: NewWriter, small_sections: Sections, full_disk: None
 ) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(writer_module.os, "fsync", full)
     with pytest.raises(ResourceError, match="the disk is full"), new_writer(tmp_path) as writer:
         write_all(writer, small_sections, 3)
     assert list(tmp_path.iterdir()) == []

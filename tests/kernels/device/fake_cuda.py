@@ -63,9 +63,7 @@ def card(**changes: Any) -> dict[str, Any]:
         "MULTIPROCESSOR_COUNT": 7,
         "CLOCK_RATE": 1_980_000,
         "L2_CACHE_SIZE": 50 << 20,
-        "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536,
         "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
-        "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233472,
         "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
     }
     assert changes.keys() <= facts.keys(), changes
