@@ -28,7 +28,7 @@ from cuzk.server.chronicle import Chronicle
 from cuzk.server.contract import SERVICE
 from cuzk.server.feeder import Feeder
 from cuzk.server.journal import Journal, open_journal
-from cuzk.server.kept_memory import keep_memory
+from cuzk.server.kept_memory import KeptMemory
 from cuzk.server.kinds import circuit_id
 from cuzk.server.listening import bind, new_server
 from cuzk.server.log import Log
@@ -119,7 +119,6 @@ class Daemon:
 
         Raises UsageError, ResourceError when it cannot start; EngineError when the engine has failed.
         """
-        keep_memory()
         async with AsyncExitStack() as stack:
             self._open(stack)
             self._health = health.aio.HealthServicer()
@@ -192,6 +191,7 @@ class Daemon:
             readers=readers,
             prover=self.prover,
             store=self.store,
+            memory=KeptMemory(),
             is_durable=_never if self._journal is None else self._journal.has,
             metrics=self._metrics,
             cards=self._cards,

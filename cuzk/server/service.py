@@ -26,6 +26,7 @@ from cuzk.server.card_readings import CardReading
 from cuzk.server.contract import SERVICE
 from cuzk.server.feeder import Feeder
 from cuzk.server.intake import prove_request_head
+from cuzk.server.kept_memory import SMALL_S, KeptMemory, before_it_ends
 from cuzk.server.log import Log
 from cuzk.server.messages import (
     code_of,
@@ -67,12 +68,13 @@ class Service:
         readers: Readers,
         prover: Prover,
         store: Store,
+        memory: KeptMemory,
         is_durable: Callable[[Entry], Awaitable[bool]],
         metrics: Callable[[], str],
         cards: Callable[[], Mapping[str, CardReading]],
     ) -> None:
         self._book, self._feeder, self._readers, self._prover = book, feeder, readers, prover
-        self._store, self._is_durable = store, is_durable
+        self._store, self._memory, self._is_durable = store, memory, is_durable
         self._metrics, self._cards = metrics, cards
         self._receiving, self._held = asyncio.Lock(), asyncio.Semaphore(_HELD)
         self.is_open = True
@@ -159,7 +161,7 @@ class Service:
         try:
             async with self._held:
                 async with self._receiving:
-                    received = asyncio.ensure_future(_message(context))
+                    received = asyncio.ensure_future(self._message(context))
                     await asyncio.wait({received}, timeout=_SLOW_S)
                 if received.done():
                     return await self._put(received.result(), head, context)
@@ -171,6 +173,11 @@ class Service:
         finally:
             if received is not None:
                 received.cancel()
+
+    async def _message(self, context: Any) -> bytes:
+        """The one that the client sends, nothing if it sends none."""
+        message: bytes = await before_it_ends(context.read(), self._memory.ready, after_s=SMALL_S)
+        return b"" if message is grpc.aio.EOF else message
 
     async def _put(self, message: bytes, head: Callable[[int], bytes], context: Any) -> Payload:
         try:
@@ -245,12 +252,6 @@ def _serialized(message: Any) -> bytes:
 def _bytes_of(prover: Prover, circuit: str) -> int:
     """What the parameters of a circuit take now."""
     return sum(one.size_bytes for one in loaded_srs(prover.status()) if one.circuit_id == circuit)
-
-
-async def _message(context: Any) -> bytes:
-    """The one that the client sends, nothing if it sends none."""
-    message: bytes = await context.read()
-    return b"" if message is grpc.aio.EOF else message
 
 
 async def _abort(context: Any, error: CuzkError) -> NoReturn:

@@ -18,11 +18,16 @@ from tests.server.processes import READY, daemon
 MIB = 1 << 20
 #: The processes themselves, and for each size what one message takes that is received, one that is written,
 #: one that is read, and the first bytes of all others: bounds, whatever the number of requests.
-HELD_MIB = {1: 600, 32: 800, 100: 2048}
+HELD_MIB = {1: 700, 32: 800, 100: 2048}
+#: Wanted of 99 % of all answers.
+LATE_S = 0.05
 
 
-def loaded(folder: Path, count: int, mib: int, *, is_ahead: bool = False) -> list[float]:
-    """How long status took meanwhile, in seconds, the shortest first; all else is asserted."""
+def loaded(folder: Path, count: int, mib: int, *, times: int = 1, is_ahead: bool = False) -> list[float]:
+    """How long status took meanwhile, in seconds, the shortest first; all else is asserted.
+
+    times  so often, one after another
+    """
     address = f"unix://{folder / 'cuzk.sock'}"
     arguments = ("--listen", address, "--journal", str(folder / "journal"), "--host-mib", "4096")
     more = {"preexec_fn": load.go_ahead} if is_ahead else {}
@@ -30,7 +35,8 @@ def loaded(folder: Path, count: int, mib: int, *, is_ahead: bool = False) -> lis
         process.line(READY)
         load.prove(address, 4, 100)
         with load.asking(address, is_ahead=is_ahead) as took:
-            assert load.prove(address, count, mib * MIB).right == count
+            for _ in range(times):
+                assert load.prove(address, count, mib * MIB).right == count
         assert load.peak_bytes(process.popen.pid) < HELD_MIB[mib] * MIB
     assert took
     return took
@@ -59,16 +65,19 @@ def test_requests_whose_jobs_wait_take_no_memory(tmp_path: Path) -> None:
     with daemon("--listen", f"unix://{tmp_path}/s", "--journal", str(tmp_path / "j")) as process:
         process.line(READY)
         asyncio.run(scenario(f"unix://{tmp_path}/s"))
-        assert load.peak_bytes(process.popen.pid) < 600 * MIB  # of which processes by themselves are 200
+        assert (
+            load.peak_bytes(process.popen.pid) < 760 * MIB
+        )  # processes by themselves are 200, what is kept ready 224
 
 
 @pytest.mark.stress
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("count", "mib", "late_s"), [(1000, 1, 0.05), (20, 100, 0.15)])
+@pytest.mark.parametrize(("count", "mib"), [(1000, 1), (20, 100)])
 def test_status_is_answered_soon_while_a_thousand_requests_and_very_large_ones_come(
-    count: int, mib: int, late_s: float, tmp_path: Path
+    count: int, mib: int, tmp_path: Path
 ) -> None:
-    """A message of 100 MiB keeps Python's lock for 30 to 60 ms, in gRPC's own code."""
+    """Twice to the same daemon. A message of 100 MiB keeps Python's lock for 33 ms, in gRPC's own code."""
     if os.geteuid():
         pytest.skip("only root can go ahead of what else this machine does")
-    assert load.quantile(loaded(tmp_path, count, mib, is_ahead=True), 0.99) < late_s
+    took = loaded(tmp_path, count, mib, times=2, is_ahead=True)
+    assert load.quantile(took, 0.99) < LATE_S
