@@ -113,6 +113,8 @@ def highlights(reports: dict[str, Report]) -> str:
     rows = []
     for subject, case, n, words in HIGHLIGHTS:
         found = [r for r in reports[subject]["results"] if (r["case"], r["n"]) == (case, n)]
+        if not found:  # left out of the run
+            continue
         times = [
             next((seconds(r["median_s"]) for r in found if r["device"].startswith(device)), "")
             for device in devices
