@@ -49,7 +49,7 @@ from cuzk.kernels.modulus import FR  # noqa: E402
 from cuzk.kernels.xyzz import curve_of  # noqa: E402
 from cuzk.proofs.kinds import built_circuit  # noqa: E402
 from cuzk.proofs.warm_up import TO_GENERATE, warm_up  # noqa: E402
-from cuzk.sector.porep_shape import porep_shape  # noqa: E402
+from cuzk.sector.porep.shape import porep_shape  # noqa: E402
 
 R = FR.p
 SECTOR_BYTES = 2048

@@ -39,7 +39,7 @@ from cuzk.groth16.prove import begin_sums  # noqa: E402
 from cuzk.groth16.target_cpu import CpuTarget  # noqa: E402
 from cuzk.kernels.device.choose import choose  # noqa: E402
 from cuzk.proofs.kinds import circuit_of, free_values  # noqa: E402
-from cuzk.sector.c1 import read_c1  # noqa: E402
+from cuzk.sector.porep.c1_reader import read_c1  # noqa: E402
 
 VECTORS = ROOT / "tests/vectors/porep"
 SECTOR_BYTES = 2048

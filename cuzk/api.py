@@ -36,8 +36,8 @@ from cuzk.proofs.sources import (
 )
 from cuzk.sector.claim import ProofInput
 from cuzk.sector.pieces import Pieces, SideInputs
-from cuzk.sector.porep import C1
-from cuzk.sector.registered_proof import registered_proof_of_size
+from cuzk.sector.porep.c1 import C1
+from cuzk.sector.porep.registered_proof import registered_proof_of_size
 
 _JOB_ID_DIGITS = 16
 _CPU_NAMES = ("cpu", "cpu:ifma", "cpu:scalar")
@@ -217,7 +217,7 @@ def synthesize(
     kind              of proof, by any of its names
     registered_proof  of PoRep, for example StackedDrg32GiBV1_1, which is what a size stands for without it
     out               also write the file to be proven, which must not exist yet
-    Raises InputError, ResourceError; UsageError for what nobody can make (`sector.synthesize` says why).
+    Raises InputError, ResourceError; UsageError for what nobody can make, see `sector.porep.synthesize`.
     """
     from cuzk.kernels.device.cpu import CpuDevice  # these load the compiler
     from cuzk.proofs.warm_up import TO_CHECK, warm_up
@@ -238,7 +238,7 @@ def synthesize(
 
 def _maker(kind: str, sector_size: int, registered_proof: str | None) -> Callable[..., C1 | Pieces]:
     """What makes it, all but told the seed. Raises as `synthesize`."""
-    from cuzk.sector.synthesize import synthesize as synthetic_sector  # loads the compiler
+    from cuzk.sector.porep.synthesize import synthesize as synthetic_sector  # loads the compiler
 
     chosen = kind_named(kind)
     if chosen.in_pieces is None:

@@ -19,8 +19,8 @@ from cuzk.groth16.parameters.development import MARK_SUFFIX, mark_content
 from cuzk.groth16.parameters.verifying_key import read_verifying_key
 from cuzk.groth16.proof import split_proofs
 from cuzk.groth16.verify import Verifier
-from cuzk.sector.c1 import read_c1
-from cuzk.sector.public_inputs import public_inputs
+from cuzk.sector.porep.c1_reader import read_c1
+from cuzk.sector.porep.public_inputs import public_inputs
 from tests.cli.running import run
 
 POREP = Path(__file__).parent / "vectors" / "porep"

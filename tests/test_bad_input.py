@@ -27,7 +27,7 @@ from cuzk.groth16.parameters.manifest import ManifestEntry
 from cuzk.kernels.modulus import FR
 from cuzk.proofs import proving
 from tests.cli.running import run
-from tests.sector.documents import CASES, POREP, VECTORS, compact, inner, outer, wrapped
+from tests.sector.porep.documents import CASES, POREP, VECTORS, compact, inner, outer, wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "2k-random.json"

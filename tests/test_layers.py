@@ -121,6 +121,14 @@ def test_parameter_files_know_nothing_of_proofs() -> None:
     assert outside == {"encoding", "files"}
 
 
+def test_other_kinds_need_nothing_of_porep_to_be_read() -> None:
+    """What they share with it lies beside its folder."""
+    room = "cuzk.sector.porep"
+    for name, source in modules().items():
+        if area(name) == "sector" and not name.startswith(room):
+            assert not any(target.startswith(room) for target in imports(name, source)), name
+
+
 def test_every_module_stands_on_a_floor() -> None:
     assert {area(name) for name in modules()} <= {*FLOORS, *SERVANTS, ""}
 
@@ -128,8 +136,8 @@ def test_every_module_stands_on_a_floor() -> None:
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("cuzk.sector.c1", "from cuzk.groth16 import prove"),
-        ("cuzk.sector.c1", "import cuzk.circuit.porep"),
+        ("cuzk.sector.porep.c1_reader", "from cuzk.groth16 import prove"),
+        ("cuzk.sector.porep.c1_reader", "import cuzk.circuit.porep"),
         ("cuzk.groth16.prove", "def late():\n    from cuzk import view"),
         ("cuzk.groth16.prove", "from cuzk.config import Config"),
         ("cuzk.engine.worker", "from cuzk import api"),
@@ -180,7 +188,7 @@ from pathlib import Path
 from cuzk.groth16.proof import split_proofs
 from cuzk.groth16.verify import Verifier
 from cuzk.groth16.parameters.verifying_key import read_verifying_key
-from cuzk.sector.c1 import read_c1
+from cuzk.sector.porep.c1_reader import read_c1
 porep = Path("tests/vectors/porep")
 cases = json.loads((porep / "vectors.json").read_text())["cases"]
 case = next(case for case in cases if "proof_r13_s17" in case)

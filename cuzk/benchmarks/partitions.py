@@ -31,7 +31,7 @@ from cuzk.proofs.sources import encoded_input, read_input
 from cuzk.proofs.targets import card_for_ephemeral, ephemeral_target
 from cuzk.sector.claim import CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
-from cuzk.sector.porep import C1
+from cuzk.sector.porep.c1 import C1
 
 if TYPE_CHECKING:
     from cuzk.groth16.ephemeral import EphemeralParameters

@@ -65,8 +65,8 @@ def _sources_hash() -> str:
     """Of what a circuit is made from; the kernels' sources are in the name of the folder."""
     digest = sha256(f"{sys.version} {np.__version__}".encode())
     for package in (cuzk.circuit, cuzk.sector):
-        for source in sorted(Path(package.__path__[0]).glob("*.py")):
-            digest.update(source.name.encode() + source.read_bytes())
+        for source in sorted(Path(package.__path__[0]).rglob("*.py")):
+            digest.update(source.relative_to(package.__path__[0]).as_posix().encode() + source.read_bytes())
     return digest.hexdigest()[:_HASH_DIGITS]
 
 

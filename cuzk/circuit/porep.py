@@ -31,8 +31,8 @@ from cuzk.circuit.numbers import (
 )
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.witness import FreeValues
-from cuzk.sector.porep import C1
-from cuzk.sector.porep_shape import DRG_DEGREE, LABEL_PARENTS, PARENTS, PorepShape
+from cuzk.sector.porep.c1 import C1
+from cuzk.sector.porep.shape import DRG_DEGREE, LABEL_PARENTS, PARENTS, PorepShape
 from cuzk.sector.shape import NODE_BYTES
 
 

@@ -16,7 +16,7 @@ from cuzk.engine.jobs import Priority
 from cuzk.errors import UsageError
 from cuzk.sector.claim import SNAP, WINDOW, WINNING, CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
-from cuzk.sector.porep_shape import PorepShape, porep_shapes
+from cuzk.sector.porep.shape import PorepShape, porep_shapes
 from cuzk.sector.post import read_post, synthesize_post
 from cuzk.sector.post_shape import post_shapes
 from cuzk.sector.shape import of_size

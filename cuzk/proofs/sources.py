@@ -13,12 +13,12 @@ from cuzk.events import Notice, OnEvent
 from cuzk.groth16.parameters.locate import Found
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import kind_named, read_pieces
-from cuzk.sector.c1 import parse_c1
-from cuzk.sector.c1_writer import encode_c1
 from cuzk.sector.claim import ProofInput
 from cuzk.sector.document import read_document, unzipped
 from cuzk.sector.pieces import Pieces, SideInputs, encode_envelope, parse_envelope, parse_list
-from cuzk.sector.porep import C1
+from cuzk.sector.porep.c1 import C1
+from cuzk.sector.porep.c1_reader import parse_c1
+from cuzk.sector.porep.c1_writer import encode_c1
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice

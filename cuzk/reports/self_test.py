@@ -19,8 +19,8 @@ from cuzk.kernels.device.choose import choose
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.proofs.warm_up import TO_CHECK, TO_PROVE_BESIDE_GPU, warm_up
-from cuzk.sector.registered_proof import registered_proof_of_size
-from cuzk.sector.synthesize import synthesize
+from cuzk.sector.porep.registered_proof import registered_proof_of_size
+from cuzk.sector.porep.synthesize import synthesize
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cuda import CudaDevice

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cuzk.errors import InputError
 from cuzk.sector.arrays import read_only, reshaped_view
-from cuzk.sector.inputs import Paths
+from cuzk.sector.merkle import Paths
 from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.tree_form import TreeForm
 

@@ -6,6 +6,7 @@ Arrays have the leading axis of n paths of one form; `arities` has an entry a le
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
@@ -21,6 +22,31 @@ PathRoots = Callable[[Bytes, Bytes, Counts, Sequence[int]], Limbs]
 
 TRIMMED = np.array([(1 << 64) - 1] * 3 + [(1 << 62) - 1], dtype=np.uint64)
 """The limbs of a digest that `replica_id.trim254` leaves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Paths:
+    """Inclusion paths in trees of one form; `...` are the leading axes, levels go from leaf to root.
+
+    roots     (..., 32)
+    leaves    (..., 32)
+    siblings  (..., S, 32), S = sum of (arity - 1) over the levels: the other children, in increasing position
+    indices   (..., levels) int64: position of the running node among its siblings
+    """
+
+    roots: Bytes
+    leaves: Bytes
+    siblings: Bytes
+    indices: Counts
+
+    def __getitem__(self, key: int | slice | tuple[int | slice | Counts, ...]) -> Paths:
+        """The same paths, indexed along their leading axes."""
+        return Paths(
+            roots=self.roots[key],
+            leaves=self.leaves[key],
+            siblings=self.siblings[key],
+            indices=self.indices[key],
+        )
 
 
 def sha256_children(children: Limbs) -> Limbs:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from cuzk.errors import InputError
 from cuzk.kernels.modulus import FR
 from cuzk.sector.arrays import Bytes, Counts, Limbs, as_limbs
-from cuzk.sector.inputs import Paths
-from cuzk.sector.merkle import HashChildren, PathRoots, path_indices
+from cuzk.sector.merkle import HashChildren, PathRoots, Paths, path_indices
 from cuzk.sector.shape import NODE_BYTES
 
 if TYPE_CHECKING:

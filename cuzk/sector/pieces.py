@@ -14,8 +14,8 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from cuzk.errors import InputError
+from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.claim import POREP, SNAP, WINDOW, WINNING
-from cuzk.sector.registered_proof import ApiVersion
 from cuzk.sector.shape import GIB, KIB, MIB, shape_of
 
 _SIZES = (2 * KIB, 8 * MIB, 512 * MIB, 32 * GIB, 64 * GIB)

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from cuzk.errors import UsageError
 from cuzk.kernels.modulus import FR
 from cuzk.sector import bincode
+from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.arrays import Bytes, Counts, as_hashes, as_limbs, read_only
-from cuzk.sector.inputs import Paths
 from cuzk.sector.made_up import MINER, Maker
+from cuzk.sector.merkle import Paths
 from cuzk.sector.path_check import (
     OpenedTree,
     comm_r_of,
@@ -33,7 +34,6 @@ from cuzk.sector.path_check import (
 )
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.post_shape import PostShape, post_shape
-from cuzk.sector.registered_proof import ApiVersion
 from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.sparse_tree import SparseTree
 from cuzk.sector.tree_form import c_and_r_form

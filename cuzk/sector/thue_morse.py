@@ -14,8 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cuzk.sector.arrays import Bytes, Counts, Limbs, as_hashes, as_limbs
-from cuzk.sector.inputs import Paths
-from cuzk.sector.merkle import HashChildren, path_indices
+from cuzk.sector.merkle import HashChildren, Paths, path_indices
 from cuzk.sector.shape import NODE_BYTES
 
 

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from cuzk.kernels.modulus import FR
 from cuzk.sector.arrays import Bytes, Counts, Limbs, as_hashes, as_limbs, read_only
 from cuzk.sector.bincode import COPY_AGAIN, HASH, Form, items, merkle_proof, paths_of, read, struct
-from cuzk.sector.inputs import Paths
-from cuzk.sector.merkle import HashChildren, PathRoots, sha256_children, sha256_roots
+from cuzk.sector.merkle import HashChildren, PathRoots, Paths, sha256_children, sha256_roots
 from cuzk.sector.path_check import (
     OpenedTree,
     comm_r_of,

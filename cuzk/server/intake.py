@@ -18,9 +18,9 @@ from cuzk.errors import InputError
 from cuzk.events import ignore
 from cuzk.proofs.kinds import read_pieces
 from cuzk.proofs.sources import check_input
-from cuzk.sector.c1 import parse_c1
 from cuzk.sector.claim import POREP, ProofInput
 from cuzk.sector.pieces import Pieces, SideInputs
+from cuzk.sector.porep.c1_reader import parse_c1
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.kinds import KINDS, Kind
 from cuzk.server.seam import ProofRequest

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import cuzk.sector
 from cuzk.circuit import kept as module
 from cuzk.circuit.builder import Circuit, CircuitBuilder
 from cuzk.circuit.kept import DamagedFile, kept, load, save
@@ -107,6 +108,16 @@ def test_circuits_of_different_names_are_apart(folder: Path) -> None:
     kept("smaller", smaller)
     assert_same(kept("small", never), small())
     assert_same(kept("smaller", never), smaller())
+
+
+def test_a_source_in_a_folder_below_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuzk.sector, "__path__", [str(tmp_path)])
+    (tmp_path / "below").mkdir()
+    names = set()
+    for text in ("", "x = 1", "x = 2"):
+        (tmp_path / "below" / "module.py").write_text(text)
+        names.add(module._sources_hash())
+    assert len(names) == 3
 
 
 def test_other_sources_make_another_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,13 +21,13 @@ from cuzk.circuit.numbers import free_bits
 from cuzk.circuit.porep import build, challenge, commitments, free_values
 from cuzk.circuit.sha256 import constant_bits_be
 from cuzk.proofs.kinds import built_circuit
-from cuzk.sector.c1 import read_c1
-from cuzk.sector.porep_shape import PorepShape, porep_shape, porep_shapes
-from cuzk.sector.registered_proof import registered_proof
+from cuzk.sector.porep.c1_reader import read_c1
+from cuzk.sector.porep.registered_proof import registered_proof
+from cuzk.sector.porep.shape import PorepShape, porep_shape, porep_shapes
+from cuzk.sector.porep.synthesize import synthesize
 from cuzk.sector.shape import GIB, KIB, MIB
-from cuzk.sector.synthesize import synthesize
 from tests.circuit.plain import DEVICE, density, satisfying
-from tests.sector.documents import MADE_UP, POREP
+from tests.sector.porep.documents import MADE_UP, POREP
 
 UPSTREAM = json.loads((POREP / "vectors.json").read_text())
 FIXED_ROWS = FIXED_AUX = 571

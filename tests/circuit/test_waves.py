@@ -22,7 +22,7 @@ from cuzk.circuit.numbers import (
 )
 from cuzk.kernels.circuit.witness import COPY, FREE, NOTHING, PACK
 from cuzk.proofs.kinds import circuit_of
-from cuzk.sector.porep_shape import porep_shape
+from cuzk.sector.porep.shape import porep_shape
 from cuzk.sector.shape import GIB, KIB
 from tests.toy_circuit import toy_circuit
 

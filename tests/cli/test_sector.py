@@ -10,8 +10,8 @@ import pytest
 from click.testing import Result
 
 import cuzk
-from cuzk.sector.c1 import read_c1
 from cuzk.sector.commitments import Committed, cid_of
+from cuzk.sector.porep.c1_reader import read_c1
 from tests.cli.running import run
 from tests.sector.other_vectors import OTHER, pieces_of
 

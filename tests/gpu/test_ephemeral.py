@@ -27,8 +27,8 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.parameters import try_parameters
 from cuzk.proofs.kinds import circuit_of, free_values
-from cuzk.sector.c1 import read_c1
-from cuzk.sector.public_inputs import public_inputs
+from cuzk.sector.porep.c1_reader import read_c1
+from cuzk.sector.porep.public_inputs import public_inputs
 from tests.groth16.proving import upstreams_proof
 
 POREP = Path(__file__).resolve().parents[1] / "vectors" / "porep"

@@ -17,8 +17,8 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.parameters import try_parameters
 from cuzk.proofs.kinds import circuit_of, free_values
-from cuzk.sector.registered_proof import registered_proof
-from cuzk.sector.synthesize import synthesize
+from cuzk.sector.porep.registered_proof import registered_proof
+from cuzk.sector.porep.synthesize import synthesize
 from tests.gpu.compared import assert_a_flipped_bit_breaks_a_row
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,7 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FQ, FR
 from cuzk.proofs.kinds import circuit_of
 from cuzk.reports.plan import explain
-from cuzk.sector.porep_shape import porep_shape
+from cuzk.sector.porep.shape import porep_shape
 from tests.gpu.upstream import POREP, UPSTREAM
 
 C1 = "2k-random.json"

@@ -22,12 +22,12 @@ from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import circuit_of, free_values
-from cuzk.sector.c1 import read_c1
+from cuzk.sector.porep.c1_reader import read_c1
 from tests.circuit.plain import aux_is_full, free
 from tests.cli.running import run
 from tests.gpu.compared import HOST, SIDES, assert_equal, assert_scalars_equal
-from tests.sector import documents
-from tests.sector.documents import POREP
+from tests.sector.porep import documents
+from tests.sector.porep.documents import POREP
 
 CASES = [case for name, case in documents.CASES.items() if name not in documents.MADE_UP]
 

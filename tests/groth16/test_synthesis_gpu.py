@@ -28,15 +28,15 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.gpu.jit import CudaKernel
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import built_circuit, circuit_of, free_values
-from cuzk.sector.c1 import read_c1
+from cuzk.sector.porep.c1_reader import read_c1
 from cuzk.sector.post import read_post
 from cuzk.sector.update import read_update
 from tests.circuit.plain import free
 from tests.gpu.compared import HOST, assert_equal, assert_scalars_equal
 from tests.groth16.played_circuit import EFFECTS
 from tests.kernels.device.fake_cuda import FakeDriver, card
-from tests.sector.documents import POREP
 from tests.sector.other_vectors import pieces_of
+from tests.sector.porep.documents import POREP
 from tests.toy_circuit import toy_circuit, toy_values
 
 

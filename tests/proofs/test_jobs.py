@@ -28,10 +28,10 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs import jobs
 from cuzk.proofs.jobs import DeviceProver, Prepared, ProofSetup, ProofWork
 from cuzk.proofs.places import Place
-from cuzk.sector.c1 import read_c1
+from cuzk.sector.porep.c1_reader import read_c1
 from tests.engine.fakes import turn_alone
 from tests.groth16.test_prove import PROOF_R13_S17
-from tests.sector.documents import POREP
+from tests.sector.porep.documents import POREP
 from tests.toy_circuit import toy_circuit, toy_values
 
 HOST = CpuDevice(threads=2)

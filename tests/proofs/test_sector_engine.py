@@ -20,8 +20,8 @@ from cuzk.engine.status import EngineStatus
 from cuzk.errors import DeviceError, InputError, ParameterError, UsageError
 from cuzk.events import ignore
 from cuzk.proofs.sector_engine import usable_host_bytes
-from cuzk.sector.c1 import read_c1
 from cuzk.sector.claim import WINNING
+from cuzk.sector.porep.c1_reader import read_c1
 from cuzk.timeline.read import parse_log
 from cuzk.timeline.record import Timeline
 from tests.sector.other_vectors import EXPECT, pieces_of

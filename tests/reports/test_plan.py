@@ -19,7 +19,7 @@ from cuzk.kernels.device.cuda_card import describe
 from cuzk.proofs.kinds import circuit_of
 from cuzk.reports import plan
 from cuzk.reports.plan import Explanation, explained
-from cuzk.sector.porep_shape import porep_shape
+from cuzk.sector.porep.shape import porep_shape
 from tests.cli.running import run
 from tests.kernels.device.fake_cuda import FakeDriver, card
 

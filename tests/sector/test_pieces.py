@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cuzk.errors import InputError
+from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.pieces import Pieces, SideInputs, encode_envelope, parse_envelope, parse_list
-from cuzk.sector.registered_proof import ApiVersion
 from tests.sector.other_vectors import OTHER
 
 ENVELOPES = sorted(path for path in OTHER.glob("w*.json") if ".vanilla" not in path.name)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from cuzk.errors import InputError, UsageError
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
+from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.post import PostInput, challenges, piece_form, read_post, synthesize_post
 from cuzk.sector.post_shape import WINDOW, WINNING, post_shape, post_shapes
-from cuzk.sector.registered_proof import ApiVersion
 from cuzk.sector.shape import GIB, KIB, MIB, all_shapes
 from tests.sector.other_vectors import EXPECT, POSTS, document, expected, pieces_of
 

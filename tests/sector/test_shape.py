@@ -7,8 +7,8 @@ import pytest
 
 from cuzk.errors import InputError
 from cuzk.groth16.parameters.manifest import is_published
-from cuzk.sector.porep_shape import porep_shape, porep_shapes
-from cuzk.sector.registered_proof import Feature, all_registered_proofs, registered_proof
+from cuzk.sector.porep.registered_proof import Feature, all_registered_proofs, registered_proof
+from cuzk.sector.porep.shape import porep_shape, porep_shapes
 from cuzk.sector.shape import GIB, KIB, MIB, shape_of
 
 VECTORS = Path(__file__).parent.parent / "vectors"

@@ -7,7 +7,7 @@ import pytest
 
 from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.sector.sparse_tree import SparseTree
-from tests.sector.sealing import Tree, encode, poseidon_all, sha_node
+from tests.sector.porep.sealing import Tree, encode, poseidon_all, sha_node
 
 
 def hash_textbook_children(children):

@@ -7,7 +7,7 @@ import pytest
 
 from cuzk.sector.merkle import sha256_children
 from cuzk.sector.thue_morse import ThueMorse, ones_are_odd
-from tests.sector.sealing import Tree, encode, sha_all, sha_node
+from tests.sector.porep.sealing import Tree, encode, sha_all, sha_node
 
 FIRST, SECOND = 3**150, 7**80
 

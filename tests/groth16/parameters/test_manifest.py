@@ -9,7 +9,7 @@ import pytest
 
 from cuzk.groth16.files import file_digest
 from cuzk.groth16.parameters.manifest import all_entries, entry_of
-from cuzk.sector.porep_shape import porep_shape
+from cuzk.sector.porep.shape import porep_shape
 
 PUBLISHED_DIGESTS = {
     2 << 10: ("434fb1338ecfaf0f59256f30dde4968f", "dc1ade9929ade1708238f155343044ac"),

@@ -11,19 +11,19 @@ import pytest
 from cuzk.errors import InputError, UsageError
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.sources import check_input
-from cuzk.sector.c1 import parse_c1
-from cuzk.sector.c1_writer import encode_c1
-from cuzk.sector.public_inputs import graph_of
-from cuzk.sector.registered_proof import (
+from cuzk.sector.porep.c1_reader import parse_c1
+from cuzk.sector.porep.c1_writer import encode_c1
+from cuzk.sector.porep.public_inputs import graph_of
+from cuzk.sector.porep.registered_proof import (
     Feature,
     all_registered_proofs,
     registered_proof,
     registered_proof_of_size,
 )
+from cuzk.sector.porep.synthesize import LARGEST_LABELLED_NODES, synthesize
 from cuzk.sector.shape import GIB, KIB, MIB
-from cuzk.sector.synthesize import LARGEST_LABELLED_NODES, synthesize
-from tests.sector.documents import POREP, compact
-from tests.sector.sealing import sealed
+from tests.sector.porep.documents import POREP, compact
+from tests.sector.porep.sealing import sealed
 
 DEVICE = CpuDevice()
 SYNTHETIC, NON_INTERACTIVE = "_1_Feat_SyntheticPoRep", "_2_Feat_NonInteractivePoRep"

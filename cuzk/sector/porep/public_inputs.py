@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.sector.challenges import challenges
-from cuzk.sector.graph import Graph
-from cuzk.sector.inputs import Statement
-from cuzk.sector.registered_proof import RegisteredProof
+from cuzk.sector.porep.challenges import challenges
+from cuzk.sector.porep.graph import Graph
+from cuzk.sector.porep.inputs import Statement
+from cuzk.sector.porep.registered_proof import RegisteredProof
 from cuzk.sector.shape import NODE_BYTES
 
 

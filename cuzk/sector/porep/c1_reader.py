@@ -1,7 +1,7 @@
 """Reads a Commit 1 output into plain arrays: lotus-bench's c1.json or its inner document, gzipped or not.
 
 Here the *form* is checked: types, missing keys, counts, tree forms. What the values must satisfy is the
-subject of `porep`.
+subject of `c1`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import numpy as np
 
 from cuzk.garbage import without_garbage_collection
 from cuzk.sector.arrays import Bytes, Counts
-from cuzk.sector.c1_document import (
+from cuzk.sector.document import read_document
+from cuzk.sector.merkle import Paths
+from cuzk.sector.porep.c1 import C1
+from cuzk.sector.porep.c1_document import (
     ColumnProof,
     ColumnProofs,
     InclusionPath,
@@ -26,11 +29,9 @@ from cuzk.sector.c1_document import (
     decode_document,
     fail,
 )
-from cuzk.sector.document import read_document
-from cuzk.sector.inputs import COLUMN_NAMES, Labelings, PartitionInput, Paths
-from cuzk.sector.porep import C1
-from cuzk.sector.porep_shape import DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, PorepShape
-from cuzk.sector.registered_proof import RegisteredProof, registered_proof
+from cuzk.sector.porep.inputs import COLUMN_NAMES, Labelings, PartitionInput
+from cuzk.sector.porep.registered_proof import RegisteredProof, registered_proof
+from cuzk.sector.porep.shape import DRG_DEGREE, EXPANDER_DEGREE, LABEL_PARENTS, PorepShape
 from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.tree_form import TreeForm, c_and_r_form, d_form
 

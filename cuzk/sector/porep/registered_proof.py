@@ -12,16 +12,9 @@ from enum import Enum
 from functools import cache
 
 from cuzk.errors import InputError, UsageError
-from cuzk.sector.porep_shape import PorepShape, porep_shape
+from cuzk.sector.api_version import ApiVersion
+from cuzk.sector.porep.shape import PorepShape, porep_shape
 from cuzk.sector.shape import GIB, KIB, MIB, shape_of
-
-
-class ApiVersion(Enum):
-    """Decides the parent graph; 1.1.0 and 1.2.0 have the same one."""
-
-    V1_0 = "1.0.0"
-    V1_1 = "1.1.0"
-    V1_2 = "1.2.0"
 
 
 class Feature(Enum):

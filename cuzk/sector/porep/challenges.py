@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from hashlib import blake2b, sha256
 
-from cuzk.sector.chacha import BLOCK_BYTES, chacha_block
-from cuzk.sector.inputs import Statement
-from cuzk.sector.registered_proof import Feature
+from cuzk.sector.porep.chacha import BLOCK_BYTES, chacha_block
+from cuzk.sector.porep.inputs import Statement
+from cuzk.sector.porep.registered_proof import Feature
 
 SYNTHETIC_CANDIDATES = 1 << 18
 _SYNTHETIC_NONCE = b"synth-porep\0"

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from cuzk.errors import InputError
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.sources import check_input
-from cuzk.sector.c1 import parse_c1, read_c1
-from cuzk.sector.registered_proof import ApiVersion, Feature, RegisteredProof, registered_proof
-from tests.sector.documents import CASES, MADE_UP, POREP, compact, inner, wrapped
-from tests.sector.sealing import sealed
+from cuzk.sector.api_version import ApiVersion
+from cuzk.sector.porep.c1_reader import parse_c1, read_c1
+from cuzk.sector.porep.registered_proof import Feature, RegisteredProof, registered_proof
+from tests.sector.porep.documents import CASES, MADE_UP, POREP, compact, inner, wrapped
+from tests.sector.porep.sealing import sealed
 
 DEVICE = CpuDevice(1)
 ZERO = inner("2k-zero.json")

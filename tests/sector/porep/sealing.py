@@ -10,10 +10,10 @@ from hashlib import sha256
 
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon import hash_textbook
-from cuzk.sector.challenges import challenges
-from cuzk.sector.inputs import Statement
-from cuzk.sector.public_inputs import graph_of
-from cuzk.sector.replica_id import replica_id
+from cuzk.sector.porep.challenges import challenges
+from cuzk.sector.porep.inputs import Statement
+from cuzk.sector.porep.public_inputs import graph_of
+from cuzk.sector.porep.replica_id import replica_id
 
 
 def encode(value):

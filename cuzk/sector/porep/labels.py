@@ -10,8 +10,8 @@ from hashlib import sha256
 import numpy as np
 
 from cuzk.sector.arrays import Counts
-from cuzk.sector.porep_shape import DRG_DEGREE, LABEL_PARENTS, PARENTS
-from cuzk.sector.replica_id import trim254
+from cuzk.sector.porep.replica_id import trim254
+from cuzk.sector.porep.shape import DRG_DEGREE, LABEL_PARENTS, PARENTS
 
 
 def label_of(replica_id: bytes, layer: int, node: int, parents: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """What a prover is given for one sector: the vanilla proofs as plain arrays, challenges along the first axis.
 
 Every hash, node, label and commitment is 32 bytes, the little-endian encoding of an Fr; whether it is
-canonical (< r) and fits its neighbours is what `porep` finds out. A partition has C challenges, a sector has
+canonical (< r) and fits its neighbours is what `c1` finds out. A partition has C challenges, a sector has
 L layers.
 
 An axis of 15 counts *columns*: 0 is the challenged node itself (`c_x`), 1..6 are its DRG parents, 7..14 its
@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuzk.sector.arrays import Bytes, Counts
-from cuzk.sector.porep_shape import DRG_DEGREE, EXPANDER_DEGREE
-from cuzk.sector.registered_proof import RegisteredProof
+from cuzk.sector.merkle import Paths
+from cuzk.sector.porep.registered_proof import RegisteredProof
+from cuzk.sector.porep.shape import DRG_DEGREE, EXPANDER_DEGREE
 
 COLUMN_NAMES = (
     "the challenged node",
@@ -25,31 +26,6 @@ COLUMN_NAMES = (
 
 RUN_C1_AGAIN = "run C1 for this sector again, or copy its output again"
 """What to do about a damaged input."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Paths:
-    """Inclusion paths in trees of one form; `...` are the leading axes, levels go from leaf to root.
-
-    roots     (..., 32)
-    leaves    (..., 32)
-    siblings  (..., S, 32), S = sum of (arity - 1) over the levels: the other children, in increasing position
-    indices   (..., levels) int64: position of the running node among its siblings
-    """
-
-    roots: Bytes
-    leaves: Bytes
-    siblings: Bytes
-    indices: Counts
-
-    def __getitem__(self, key: int | slice | tuple[int | slice | Counts, ...]) -> Paths:
-        """The same paths, indexed along their leading axes."""
-        return Paths(
-            roots=self.roots[key],
-            leaves=self.leaves[key],
-            siblings=self.siblings[key],
-            indices=self.indices[key],
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""Arrays to the document that `c1` reads: byte for byte what lotus-bench writes for the same values."""
+"""Arrays to the document that `c1_reader` reads: byte for byte what lotus-bench writes for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from itertools import islice
 import msgspec
 
 from cuzk.garbage import without_garbage_collection
-from cuzk.sector.c1_document import (
+from cuzk.sector.merkle import Paths
+from cuzk.sector.porep.c1 import C1
+from cuzk.sector.porep.c1_document import (
     Column,
     ColumnProof,
     ColumnProofs,
@@ -24,9 +26,8 @@ from cuzk.sector.c1_document import (
     VanillaProof,
     Wrapper,
 )
-from cuzk.sector.inputs import COLUMN_NAMES, Labelings, PartitionInput, Paths
-from cuzk.sector.porep import C1
-from cuzk.sector.porep_shape import DRG_DEGREE, LABEL_PARENTS, PorepShape
+from cuzk.sector.porep.inputs import COLUMN_NAMES, Labelings, PartitionInput
+from cuzk.sector.porep.shape import DRG_DEGREE, LABEL_PARENTS, PorepShape
 from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.tree_form import TreeForm, c_and_r_form, d_form
 

@@ -18,13 +18,13 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.poseidon_hash import hash_many
 from cuzk.proofs.sources import check_input
-from cuzk.sector.c1 import read_c1
-from cuzk.sector.challenges import challenges
-from cuzk.sector.inputs import Statement
-from cuzk.sector.public_inputs import graph_of
-from cuzk.sector.registered_proof import registered_proof
-from tests.sector.documents import wrapped
-from tests.sector.sealing import Tree, document, encode, label, label_parents, sha_all, sha_node
+from cuzk.sector.porep.c1_reader import read_c1
+from cuzk.sector.porep.challenges import challenges
+from cuzk.sector.porep.inputs import Statement
+from cuzk.sector.porep.public_inputs import graph_of
+from cuzk.sector.porep.registered_proof import registered_proof
+from tests.sector.porep.documents import wrapped
+from tests.sector.porep.sealing import Tree, document, encode, label, label_parents, sha_all, sha_node
 
 DEVICE = CpuDevice()
 REPLICA_ID, SEED, TICKET = (encode(value) for value in (3**150, 5**100, 7**80))
@@ -107,7 +107,7 @@ def test_a_large_sector_passes_within_seconds_and_a_flipped_bit_does_not(c1_file
 @pytest.mark.slow
 def test_the_file_of_a_large_sector_is_read_in_two_seconds_and_a_gibibyte(c1_file):
     script = (
-        "import sys, time; from pathlib import Path; from cuzk.sector.c1 import read_c1;"
+        "import sys, time; from pathlib import Path; from cuzk.sector.porep.c1_reader import read_c1;"
         "start = time.process_time(); read_c1(Path(sys.argv[1])); print(time.process_time() - start);"
         "print(*[line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')])"
     )

@@ -23,18 +23,18 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR
 from cuzk.sector.arrays import Bytes, Counts, Limbs, as_hashes, as_limbs, read_only
-from cuzk.sector.challenges import challenges
-from cuzk.sector.graph import Graph
-from cuzk.sector.inputs import Labelings, PartitionInput, Statement
-from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.made_up import MINER, SECTOR_NUMBER, Maker
 from cuzk.sector.merkle import sha256_children
 from cuzk.sector.path_check import comm_r_of, poseidon
-from cuzk.sector.porep import C1, SYNTHETIC_TICKET
-from cuzk.sector.porep_shape import PARENTS
-from cuzk.sector.public_inputs import graph_of
-from cuzk.sector.registered_proof import Feature, RegisteredProof
-from cuzk.sector.replica_id import replica_id
+from cuzk.sector.porep.c1 import C1, SYNTHETIC_TICKET
+from cuzk.sector.porep.challenges import challenges
+from cuzk.sector.porep.graph import Graph
+from cuzk.sector.porep.inputs import Labelings, PartitionInput, Statement
+from cuzk.sector.porep.labels import label_of, label_parents
+from cuzk.sector.porep.public_inputs import graph_of
+from cuzk.sector.porep.registered_proof import Feature, RegisteredProof
+from cuzk.sector.porep.replica_id import replica_id
+from cuzk.sector.porep.shape import PARENTS
 from cuzk.sector.shape import NODE_BYTES
 from cuzk.sector.sparse_tree import SparseTree
 from cuzk.sector.thue_morse import ThueMorse

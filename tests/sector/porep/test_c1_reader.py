@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cuzk.errors import InputError
-from cuzk.sector.c1 import parse_c1, read_c1
-from tests.sector.documents import CASES, MADE_UP, POREP, compact, inner, outer, wrapped
+from cuzk.sector.porep.c1_reader import parse_c1, read_c1
+from tests.sector.porep.documents import CASES, MADE_UP, POREP, compact, inner, outer, wrapped
 
 ZERO = "2k-zero.json"
 

@@ -4,9 +4,10 @@ import base64
 import json
 from pathlib import Path
 
-from cuzk.sector.registered_proof import ApiVersion, Feature, RegisteredProof
+from cuzk.sector.api_version import ApiVersion
+from cuzk.sector.porep.registered_proof import Feature, RegisteredProof
 
-POREP = Path(__file__).parent.parent / "vectors" / "porep"
+POREP = Path(__file__).parents[2] / "vectors" / "porep"
 VECTORS = json.loads((POREP / "vectors.json").read_text())
 CASES = {case["file"]: case for case in VECTORS["cases"]}
 

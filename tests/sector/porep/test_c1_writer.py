@@ -2,9 +2,9 @@
 
 import pytest
 
-from cuzk.sector.c1 import read_c1
-from cuzk.sector.c1_writer import encode_c1
-from tests.sector.documents import CASES, MADE_UP, POREP
+from cuzk.sector.porep.c1_reader import read_c1
+from cuzk.sector.porep.c1_writer import encode_c1
+from tests.sector.porep.documents import CASES, MADE_UP, POREP
 
 
 @pytest.mark.parametrize("file", CASES)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b, sha256
 
-from cuzk.sector.chacha import chacha_block
-from cuzk.sector.porep_shape import DRG_DEGREE, EXPANDER_DEGREE
-from cuzk.sector.registered_proof import ApiVersion
+from cuzk.sector.api_version import ApiVersion
+from cuzk.sector.porep.chacha import chacha_block
+from cuzk.sector.porep.shape import DRG_DEGREE, EXPANDER_DEGREE
 
 _SAMPLED_PARENTS = DRG_DEGREE - 1  # the sixth is the node before
 _FEISTEL_ROUNDS = 3

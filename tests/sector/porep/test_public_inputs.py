@@ -4,12 +4,12 @@ from hashlib import sha256
 
 import pytest
 
-from cuzk.sector.challenges import challenges, synthetic_candidate, synthetic_choices
-from cuzk.sector.inputs import Statement
-from cuzk.sector.public_inputs import public_inputs
-from cuzk.sector.registered_proof import registered_proof
-from cuzk.sector.replica_id import prover_id, replica_id
-from tests.sector.documents import CASES, MADE_UP, VECTORS
+from cuzk.sector.porep.challenges import challenges, synthetic_candidate, synthetic_choices
+from cuzk.sector.porep.inputs import Statement
+from cuzk.sector.porep.public_inputs import public_inputs
+from cuzk.sector.porep.registered_proof import registered_proof
+from cuzk.sector.porep.replica_id import prover_id, replica_id
+from tests.sector.porep.documents import CASES, MADE_UP, VECTORS
 
 GENERATED = VECTORS["public_inputs"]
 

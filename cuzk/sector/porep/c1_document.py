@@ -20,7 +20,7 @@ import msgspec
 
 from cuzk.errors import InputError
 from cuzk.sector.document import unzipped
-from cuzk.sector.inputs import RUN_C1_AGAIN
+from cuzk.sector.porep.inputs import RUN_C1_AGAIN
 from cuzk.sector.shape import NODE_BYTES
 
 Byte = Annotated[int, msgspec.Meta(ge=0, le=255)]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cuzk.sector.chacha import chacha_block
-from cuzk.sector.graph import Graph
-from cuzk.sector.registered_proof import ApiVersion
-from tests.sector.sealing import label_layers
+from cuzk.sector.api_version import ApiVersion
+from cuzk.sector.porep.chacha import chacha_block
+from cuzk.sector.porep.graph import Graph
+from tests.sector.porep.sealing import label_layers
 
 LAST_LABELS = [  # storage-proofs-porep, tests/stacked_vanilla.rs: least significant limb first
     (64, 0x00, ApiVersion.V1_0, "d3faa96b9a0fba04 ea81a283d106485e e3d51b9afa5ac2b3 0462f4f4f1a68d37"),

@@ -25,9 +25,6 @@ from numpy.typing import NDArray
 
 from cuzk.kernels.modulus import FR
 from cuzk.sector.arrays import as_limbs
-from cuzk.sector.challenges import challenges
-from cuzk.sector.inputs import COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput, Statement
-from cuzk.sector.labels import label_of, label_parents
 from cuzk.sector.merkle import sha256_roots
 from cuzk.sector.path_check import (
     OpenedTree,
@@ -38,10 +35,13 @@ from cuzk.sector.path_check import (
     poseidon_roots,
     require_below_r,
 )
-from cuzk.sector.porep_shape import PorepShape
-from cuzk.sector.public_inputs import graph_of, public_inputs
-from cuzk.sector.registered_proof import RegisteredProof
-from cuzk.sector.replica_id import replica_id
+from cuzk.sector.porep.challenges import challenges
+from cuzk.sector.porep.inputs import COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput, Statement
+from cuzk.sector.porep.labels import label_of, label_parents
+from cuzk.sector.porep.public_inputs import graph_of, public_inputs
+from cuzk.sector.porep.registered_proof import RegisteredProof
+from cuzk.sector.porep.replica_id import replica_id
+from cuzk.sector.porep.shape import PorepShape
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
