@@ -88,7 +88,7 @@ def started(command: Sequence[str], **more: Any) -> Iterator[Process]:
         yield process
     finally:
         process.popen.kill()
-        process.popen.wait()
+        process.ends()
         for stream in (process.popen.stdout, process.popen.stderr):
             assert stream is not None
             stream.close()
