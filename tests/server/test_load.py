@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,27 @@ def test_requests_whose_jobs_wait_take_no_memory(tmp_path: Path) -> None:
         assert (
             load.peak_bytes(process.popen.pid) < 760 * MIB
         )  # processes by themselves are 200, what is kept ready 224
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only glibc's malloc can be told to keep memory"
+)
+def test_large_requests_cost_the_event_loop_no_fresh_memory_not_even_the_first(tmp_path: Path) -> None:
+    count, mib, address = 3, 64, f"unix://{tmp_path}/s"
+    with daemon("--listen", address, "--journal", str(tmp_path / "j")) as process:
+        process.line(READY)
+        load.prove(address, 4, 100)
+        before = faults_of_main_thread(process.popen.pid)
+        assert load.prove(address, count, mib * MIB).right == count
+        taken = faults_of_main_thread(process.popen.pid) - before
+    both_copies = 2 * mib * MIB // 4096
+    assert taken < 0.2 * both_copies  # of one; they are three
+
+
+def faults_of_main_thread(pid: int) -> int:
+    """Pages that the kernel gave it without reading them from a disk: proc(5), `minflt`."""
+    fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[7])
 
 
 @pytest.mark.stress
