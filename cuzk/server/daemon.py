@@ -147,6 +147,7 @@ class Daemon:
             number = await self._signals.get()
             readiness.cancel()
             await self._drain(number)
+        _LOG.info("shut down")  # when all who might have a word to say are closed
         if self._is_lost:
             raise EngineError(
                 "the engine ended by a mistake of its own",
@@ -279,7 +280,6 @@ class Daemon:
             self.book.hand_back(entry)
         if not await asyncio.to_thread(self.prover.close, drain=False, timeout_s=_CLOSING_S):
             _LOG.warn("a worker is still at a partition, the daemon ends without it")
-        _LOG.info("shut down")
 
 
 def _report_mistake(task: asyncio.Task[None]) -> None:

@@ -97,7 +97,9 @@ def test_the_second_process_loads_what_the_first_compiled(
 
 def test_a_changed_file_is_compiled_again(tmp_path: Path) -> None:
     for factor in (3, 5):
-        (tmp_path / "scaling.py").write_text(MODULE.replace("3", str(factor)))
+        module = tmp_path / "scaling.py"
+        module.write_text(MODULE.replace("3", str(factor)))
+        os.utime(module, (factor, factor))  # Python's own bytecode is of a second and a size
         answer = call(tmp_path, tmp_path / "cache")
         assert (answer["results"], counts(answer)) == ([7 * factor] * 2, (0, 2))
 
