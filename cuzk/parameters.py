@@ -33,7 +33,7 @@ from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.choose import Choice, choose, choose_device
 from cuzk.proofs.kinds import POREP, circuit_of, kind_named
-from cuzk.proofs.proving import prove_partition
+from cuzk.proofs.proving import compute_partition
 from cuzk.proofs.sources import read_input
 from cuzk.proofs.targets import card_for_ephemeral, ephemeral_target
 from cuzk.proofs.warm_up import TO_CHECK_POINTS, TO_GENERATE, TO_GENERATE_BESIDE_GPU, warm_up
@@ -153,7 +153,7 @@ def try_parameters(
         target.require_good_points(on_event)
         with stage(on_event, "check"):
             given.check_partition(0, choice.host)
-        prove_partition(target, given, 0, circuit, parameters, None, True, on_event)
+        compute_partition(target, given, 0, circuit, parameters, None, True, on_event)()
     written = [] if out is None else _write_key(given.shape, parameters.key, out, trapdoors)
     return TriedParameters(
         device=card.label,

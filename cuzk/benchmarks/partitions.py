@@ -26,7 +26,7 @@ from cuzk.groth16.proof import Proof, join_proofs
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.choose import choose
 from cuzk.proofs.kinds import POREP, circuit_of
-from cuzk.proofs.proving import prove_partition
+from cuzk.proofs.proving import compute_partition
 from cuzk.proofs.sources import encoded_input, read_input
 from cuzk.proofs.targets import card_for_ephemeral, ephemeral_target
 from cuzk.sector.claim import CircuitShape, ProofInput
@@ -154,7 +154,7 @@ def _prove_one(
     host, begin = Stopwatch(), time.perf_counter()
     with stage(host.hear, "check"):
         given.check_partition(k, target.host)
-    proof = prove_partition(target, given, k, circuit, parameters, None, False, host.hear)
+    proof = compute_partition(target, given, k, circuit, parameters, None, False, host.hear)()
     whole = time.perf_counter() - begin
     stages = {name: host.seconds[name] for name in _BEFORE}
     stages |= {name: milliseconds / 1000 for name, milliseconds in target.stages_ms().items()}

@@ -56,23 +56,6 @@ class Sums:
     b_g2: G2Point
 
 
-def prove(
-    target: Target,
-    parameters: Parameters,
-    circuit: Circuit,
-    assignment: Any,
-    randomizers: Randomizers,
-    *,
-    public_inputs: Vector,
-    check: bool = False,
-    on_event: OnEvent = ignore,
-    where: str = "partition 0",
-) -> Proof:
-    """The verified proof of one partition: `compute`, then `finish`, which say what is given and raised."""
-    ends = compute(target, parameters, circuit, assignment, check=check, on_event=on_event, where=where)
-    return finish(parameters, ends, randomizers, public_inputs=public_inputs, on_event=on_event, where=where)
-
-
 def compute(
     target: Target,
     parameters: Parameters,

@@ -87,20 +87,6 @@ def overlapped(items: Sequence[Item], begin: Callable[[Item], Callable[[], Resul
     return [end.result() for end in ends]
 
 
-def prove_partition(
-    target: Target,
-    given: ProofInput,
-    k: int,
-    circuit: Circuit,
-    parameters: Parameters,
-    insecure_rs: tuple[int, int] | None,
-    check: bool,
-    on_event: OnEvent,
-) -> Proof:
-    """The verified proof of partition k, which has been checked, on a target that is opened."""
-    return compute_partition(target, given, k, circuit, parameters, insecure_rs, check, on_event)()
-
-
 def compute_partition(
     target: Target,
     given: ProofInput,
@@ -111,7 +97,10 @@ def compute_partition(
     check: bool,
     on_event: OnEvent,
 ) -> Callable[[], Proof]:
-    """What the target does for it. What comes back gives the verified proof, in any thread."""
+    """All that the target, which is opened, does for partition k, which has been checked.
+
+    What comes back gives the verified proof, in any thread.
+    """
     where = f"{given.origin}, partition {k}"
     with stage(on_event, "pre-pass"):
         free = free_values(given, k)

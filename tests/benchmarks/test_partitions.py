@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,14 +35,14 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Of a partition for which a card took CARD_MS, and the host no time that counts."""
     proof = Proof(a=bytes(48), b=bytes(96), c=bytes(48))
 
-    def prove_partition(*given: Any) -> Proof:
+    def compute_partition(*given: Any) -> Callable[[], Proof]:
         on_event: OnEvent = given[-1]
         for name in ("pre-pass", "witness", "rows", "transforms", "sum h", "finish", "verify"):
             with stage(on_event, name):
                 pass
-        return proof
+        return lambda: proof
 
-    monkeypatch.setattr(partitions, "prove_partition", prove_partition)
+    monkeypatch.setattr(partitions, "compute_partition", compute_partition)
     target: Any = SimpleNamespace(host=None, stages_ms=lambda: CARD_MS)
     given: Any = SimpleNamespace(check_partition=lambda k, host: None)
     nothing: Any = None

@@ -21,7 +21,7 @@ from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters.params_file import open_parameters
 from cuzk.groth16.parameters.verifying_key import read_verifying_key
 from cuzk.groth16.proof import Proof
-from cuzk.groth16.prove import Randomizers, prove
+from cuzk.groth16.prove import Randomizers
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
@@ -30,6 +30,7 @@ from cuzk.kernels.fr_vector import from_integers, to_integers
 from cuzk.kernels.modulus import FR
 from cuzk.kernels.ntt import quotient
 from tests.circuit.plain import row_values, variables
+from tests.groth16.proving import proven
 from tests.toy_circuit import TOY_PUBLIC_INPUT, toy_values
 
 #: Upstream's figures for the numbers 1 and 2 (bellperson 0.26, neptune).
@@ -61,7 +62,7 @@ def prove_toy(
     parameters = open_parameters(params)
     target = CpuTarget(device, parameters)
     target.require_good_points(ignore)
-    return prove(target, parameters, toy, assignment, randomizers, public_inputs=public_inputs, **how)
+    return proven(target, parameters, toy, assignment, randomizers, public_inputs=public_inputs, **how)
 
 
 def holds(params: Path, proof: Proof, public_inputs: np.ndarray = PUBLIC_INPUTS) -> bool:
@@ -179,7 +180,7 @@ def test_parameters_of_other_trapdoors_in_one_section_give_an_error_and_no_proof
     target = CpuTarget(device, damaged)
     target.require_good_points(ignore)
     with pytest.raises(ProofError):
-        prove(target, damaged, toy, assignment, Randomizers.fresh(), public_inputs=PUBLIC_INPUTS)
+        proven(target, damaged, toy, assignment, Randomizers.fresh(), public_inputs=PUBLIC_INPUTS)
 
 
 def test_stages_are_told_in_the_order_of_the_work(

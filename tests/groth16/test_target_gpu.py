@@ -22,7 +22,7 @@ from cuzk.groth16 import target_gpu
 from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters.params_file import SECTIONS, SectionName, open_parameters
-from cuzk.groth16.prove import Randomizers, assemble, begin_proof, prove
+from cuzk.groth16.prove import Randomizers, assemble, begin_proof
 from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.target_gpu import GpuTarget
@@ -41,7 +41,7 @@ from cuzk.proofs.places import Place
 from tests.circuit.plain import row_values
 from tests.engine.fakes import turn_alone
 from tests.groth16.played_target import PlayedSum, proven_idly, streamed, target_on
-from tests.groth16.proving import UPSTREAMS, upstreams_proof
+from tests.groth16.proving import UPSTREAMS, proven, upstreams_proof
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.device.fake_cuda import FakeDriver
 from tests.toy_circuit import toy_circuit, toy_values
@@ -138,7 +138,7 @@ def test_a_row_that_does_not_hold_is_named_and_no_sum_is_made(
     a, b, c = (row_values(toy, [*expected[:last], expected[last] ^ 1], side) for side in range(3))
     row = next(k for k in range(len(a)) if a[k] * b[k] % FR.p != c[k])
     with pytest.raises(ProofError, match=rf"row {row}: .* a row of the circuit does not hold"):
-        prove(
+        proven(
             target, parameters, toy, assignment, Randomizers.fresh(), public_inputs=PUBLIC_INPUTS, check=True
         )
     memory = target._device.memory
