@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -121,7 +122,10 @@ def _porep(random: Random, submit: pb.SubmitProofRequest) -> bytes:
 
 
 def _change(random: Random, document: Any) -> None:
-    """One place of a document, at any depth, gets another value, none, or two."""
+    """One place of a document, at any depth, gets another value, none, or two.
+
+    What is put in is a copy: a list that stood in two places could come to hold itself.
+    """
     place = document
     while True:
         keys: list[Any] = list(place) if isinstance(place, dict) else list(range(len(place)))
@@ -136,15 +140,15 @@ def _change(random: Random, document: Any) -> None:
     if how < 0.2:
         del place[key]
     elif how < 0.3:
-        place[key] = [inner, inner]
+        place[key] = [inner, deepcopy(inner)]
     elif how < 0.5 and isinstance(inner, int):
         place[key] = inner ^ 1 << random.randrange(8)
     elif how < 0.6 and isinstance(place, list):
-        place.insert(key, random.choice(place))
+        place.insert(key, deepcopy(random.choice(place)))
     elif how < 0.65 and isinstance(place, dict):
         place[f"{key}2"] = place.pop(key)
     else:
-        place[key] = random.choice(_ODD)
+        place[key] = deepcopy(random.choice(_ODD))
 
 
 def _pieces(random: Random, submit: pb.SubmitProofRequest) -> bytes:
