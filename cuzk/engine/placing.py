@@ -57,9 +57,6 @@ class Close:
     prover: Prover
 
 
-Errand = Prepare | Prove | Open | Close
-
-
 def closing(slot: Slot) -> Close:
     """The errand, begun."""
     assert slot.is_idle and slot.prover is not None, slot.key
