@@ -81,10 +81,10 @@ class Dispatcher:
         """While enough are prepared for the devices, only one that is more urgent than all of them."""
         board = self._board
         settings, usable = board.settings, sum(device.set_aside is None for device in board.devices)
-        prepared = [*board.ready, *board.preparing]
-        if len(prepared) < settings.synthesis_lookahead * max(usable, 1) + settings.partition_workers:
+        enough = settings.synthesis_lookahead * max(usable, 1) + settings.partition_workers
+        if len(board.ready) + len(board.preparing) < enough:
             return board.admission.next()
-        first = board.pending.first()
+        first, prepared = board.pending.first(), (*board.ready, *board.preparing)
         if first is None or any(unit.run.priority >= first.run.priority for unit in prepared):
             return None
         return board.admission.next(only_first=True)

@@ -183,7 +183,9 @@ class StreamedSection(Keeper):
 
 
 class StreamedMsm(Keeper):
-    """The sum of h_i times point i of section h, whose coefficients lie in reversed digits."""
+    """The sum of h_i times point i of section h, whose coefficients lie in reversed digits; resident twin:
+    `sums_gpu.ResidentMsm`.
+    """
 
     def __init__(
         self,
@@ -196,7 +198,6 @@ class StreamedMsm(Keeper):
     ) -> None:
         super().__init__()
         self._device, self._plan, self._order = device, plan, order
-        self._h: DeviceArray | None = None
         try:
             self.passing = self.keep(PassingPoints(device, source, plan, clock))
             self._scalars = self.keep(device.allocate((self.passing.at_once, 4), np.uint64))
@@ -206,15 +207,13 @@ class StreamedMsm(Keeper):
             self.close()
             raise
 
-    def submit(self, h: DeviceArray) -> None:
-        """Nothing is submitted yet: slices need the host. h is (m, 4), or without its last row."""
-        self._h = h
+    def run(self, h: DeviceArray, progress: Progress) -> Callable[[], Any]:
+        """What comes back gives the sum: affine, plain integers, None for the identity.
 
-    def collect(self, progress: Progress) -> Callable[[], Any]:
-        """Computes the sum. What comes back gives it: affine, plain integers, None for the identity."""
-        assert self._h is not None, "submit comes first"
+        h  (m, 4), or without its last row
+        """
         device, curve, room = self._device, curve_of(self._plan.form), self.passing.at_once
-        values, scalars = (array.carve(8 * array.shape[0], np.uint32) for array in (self._h, self._scalars))
+        values, scalars = (array.carve(8 * array.shape[0], np.uint32) for array in (h, self._scalars))
         total = None
         for first, count in self.passing.slices(progress):
             device.launch(

@@ -28,6 +28,28 @@ from cuzk.kernels.gpu.sum_schedule import selected_plan
 from cuzk.kernels.xyzz import curve_of
 
 
+def run_in_parts(
+    msm: GpuMsm, plan: SectionPlan, clock: CardClock, scalars: DeviceArray, progress: Progress
+) -> Callable[[], Any]:
+    """The sum over a section on the card; the host waits after each part. What comes back gives it."""
+    part = clock.in_parts(msm.device.stream, progress, parts=msm.parts, total=plan.points)
+    msm.submit(scalars, partial(part, f"sum {plan.section}"))
+    return msm.collect()
+
+
+class ResidentMsm:
+    """The sum of h_i times point i of section h, on the card; streamed twin: `streamed_gpu.StreamedMsm`."""
+
+    def __init__(self, msm: GpuMsm, plan: SectionPlan, clock: CardClock) -> None:
+        self._msm, self._plan, self._clock = msm, plan, clock
+
+    def run(self, h: DeviceArray, progress: Progress) -> Callable[[], Any]:
+        """What comes back gives the sum: affine, plain integers, None for the identity."""
+        self._msm.device.stream.synchronise()  # with what was begun before
+        progress(0, self._plan.points)
+        return run_in_parts(self._msm, self._plan, self._clock, h, progress)
+
+
 class BitsAndFull(Keeper):
     """A section on the card with bits and full scalars; `workspace` is every sum's."""
 
@@ -59,7 +81,7 @@ class BitsAndFull(Keeper):
     def begin(self, scalars: SectionScalars) -> None:
         """Submit both sums, but a long one, between whose parts the host waits."""
         self._scalars = scalars
-        with self._clock.running(self._name, self._device.stream):
+        with self._clock.running(f"sum {self._plan.section}", self._device.stream):
             self._selected.submit(scalars.bits)
             self.ready(scalars)
             assert self._full is not None
@@ -71,15 +93,10 @@ class BitsAndFull(Keeper):
         assert self._full is not None and self._scalars is not None, "begin comes first"
         selected = self._selected.collect()
         if self._full.is_long:
-            stream, parts, total = self._device.stream, self._full.parts, self._plan.points
-            part = self._clock.in_parts(stream, progress, parts=parts, total=total)
-            self._full.submit(self._scalars.full_scalars, partial(part, self._name))
-        full = self._full.collect()
+            full = run_in_parts(self._full, self._plan, self._clock, self._scalars.full_scalars, progress)
+        else:
+            full = self._full.collect()
         return lambda: curve_of(self._plan.form).add(selected(), full())
-
-    @property
-    def _name(self) -> str:
-        return f"sum {self._plan.section}"
 
 
 class Sums:
@@ -100,11 +117,12 @@ class Sums:
         self._device, self._points = device, points
         self.workspace = workspace = device.allocate(plan.workspace_bytes, np.uint8)
         self._streamed: dict[SectionName, PassingPoints] = {}
-        self.over_h: GpuMsm | StreamedMsm
+        self.over_h: ResidentMsm | StreamedMsm
         self.sections: dict[SectionName, BitsAndFull | StreamedSection] = {}
         of_h = plan.of_section("h")
         if "h" in points:
-            self.over_h = GpuMsm(device, FQ_GPU, points["h"].x, points["h"].y, of_h.msm, workspace)
+            msm = GpuMsm(device, FQ_GPU, points["h"].x, points["h"].y, of_h.msm, workspace)
+            self.over_h = ResidentMsm(msm, of_h, clock)
         else:
             self.over_h = StreamedMsm(device, source, of_h, order, workspace, clock)
             self._streamed["h"] = self.over_h.passing

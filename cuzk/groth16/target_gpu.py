@@ -29,7 +29,6 @@ from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, SectionName
 from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
 from cuzk.groth16.qap import full_counts
-from cuzk.groth16.streamed_gpu import StreamedMsm
 from cuzk.groth16.sums_gpu import Sums
 from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.groth16.synthesis_plan import synthesis_layout
@@ -255,15 +254,7 @@ class GpuTarget:
         return h.rows(0, h.shape[0] - 1)
 
     def sum_of_h(self, h: DeviceArray, progress: Progress) -> End:
-        over_h, stream, total = self._ready_sums().over_h, self._device.stream, self._counts.h
-        if isinstance(over_h, StreamedMsm):
-            over_h.submit(h)
-            return _end("h", over_h.collect(progress))
-        stream.synchronise()  # with what was begun before
-        progress(0, total)
-        part = self._clock.in_parts(stream, progress, parts=over_h.parts, total=total)
-        over_h.submit(h, partial(part, "sum h"))
-        return _end("h", over_h.collect())
+        return _end("h", self._ready_sums().over_h.run(h, progress))
 
     def sum_over(self, section: SectionName, circuit: Circuit, assignment: DeviceSynthesis) -> Pending:
         held = self._ready_sums().sections[section]
