@@ -168,7 +168,15 @@ def test_no_more_partitions_are_prepared_ahead_than_the_settings_say() -> None:
 
 
 def test_a_wrong_proof_never_leaves_the_engine_and_costs_only_time() -> None:
-    setup = FakeSetup(fates={"cuda:0": deque([wrong] * 4), "cuda:1": deque([wrong])})
+    """One device stands still until the other has had its share: a quick one would take all the work."""
+    had = threading.Event()
+
+    def last(turn: Any) -> None:
+        had.set()
+        wrong(turn)
+
+    fates = {"cuda:0": deque([wrong] * 3 + [last]), "cuda:1": deque([wrong, stalls(had), stalls(had)])}
+    setup = FakeSetup(fates=fates)
     with pipeline("cuda:0", "cuda:1") as engine:
         works = [FakeWork(f"w{k}", setup=setup) for k in range(20)]
         jobs = [engine.submit(work) for work in works]
