@@ -7,7 +7,8 @@ is fresh: the kernel clears 51,200 pages, which a virtual machine may have to ge
 So malloc takes large blocks from its heap, and keeps what is freed. That is not all: after every 10,000th
 block that protobuf frees, some 700 calls of GetStatus, it has malloc give back to the kernel all that is
 free. So before a message is put together, a thread without Python's lock has the kernel bring back what is
-missing; where nothing is missing, that takes 3 ms.
+missing; where nothing is missing, that takes 3 ms. Nor must what is free lie in pieces: a whole message that
+fits nowhere in the heap is mapped, which is fresh memory again.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ from cuzk.server.log import Log
 _LOG = Log("cuzk_daemon")
 _T = TypeVar("_T")
 _MIB = 1 << 20
-#: Both copies of a message of 100 MiB, and an eighth, by which one grows in older versions of gRPC. Of larger
+#: One copy of a message of 100 MiB, and an eighth, by which it grows in older versions of gRPC. Of larger
 #: messages a part is fresh.
-READY_BYTES = 224 * _MIB
-#: Once more than that is free at the heap's end, it is given back: as much again, for requests being written.
-KEPT_BYTES = 2 * READY_BYTES
+_COPY_BYTES = 112 * _MIB
+#: Once more than that is free at the heap's end, it is given back: what one message needs, the pieces and the
+#: whole, and as much again for requests being written.
+KEPT_BYTES = 4 * _COPY_BYTES
 #: What has come within that time is small, 30 MiB at 1 GB/s: for this nothing is done.
 SMALL_S = 0.03
 # What glibc goes up to by itself, by the sizes that a process frees; setting the other ends that.
 _MAPPED_FROM_BYTES = 32 * _MIB
-_PIECE_BYTES = 4 * _MIB  # below that; smaller holes of the heap do not count
+_BLOCK_BYTES = 4 * _MIB  # below that; smaller holes of the heap do not count
+_HEADER_BYTES = 16  # before each block, of glibc's malloc.c
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 _MADV_POPULATE_WRITE = 23  # Linux 5.14
 _AT_ONCE_BYTES = 2 * _MIB  # 7 ms at most, meanwhile no thread of the process maps memory
@@ -60,7 +63,7 @@ class KeptMemory:
             assert taken, (setting, value)
 
     async def ready(self) -> None:
-        """READY_BYTES are free in the heap and need no page of the kernel. Called in the main thread."""
+        """Two copies find room in the heap and need no page of the kernel. Called in the main thread."""
         if self._libc is None:
             return
         begin, end = _free(self._libc)
@@ -72,12 +75,24 @@ class KeptMemory:
 
 
 def _free(libc: Any) -> tuple[int, int]:
-    """Where in the heap so much is free, in whole pages; the heap grows if need be."""
-    pieces = [libc.malloc(_PIECE_BYTES) for _ in range(READY_BYTES // _PIECE_BYTES)]
-    for piece in pieces:
-        libc.free(piece)
-    got = [piece for piece in pieces if piece]
-    return min(got, default=0) & -mmap.PAGESIZE, (max(got, default=0) + _PIECE_BYTES) & -mmap.PAGESIZE
+    """Where in the heap two copies are free, each in one piece; in whole pages. The heap grows if need be.
+
+    Pieces go first where the smaller of the two, or what lies scattered, is: the whole finds the other.
+    """
+    blocks: list[int] = []
+    copies = joined = 0
+    while copies < 2 and len(blocks) < KEPT_BYTES // _BLOCK_BYTES:
+        block = libc.malloc(_BLOCK_BYTES)
+        if not block:
+            break
+        follows = bool(blocks) and 0 <= block - (blocks[-1] + _BLOCK_BYTES) <= _HEADER_BYTES
+        joined = joined + 1 if follows else 1
+        blocks.append(block)
+        if joined * _BLOCK_BYTES == _COPY_BYTES:
+            copies, joined = copies + 1, 0
+    for block in blocks:
+        libc.free(block)
+    return min(blocks, default=0) & -mmap.PAGESIZE, (max(blocks, default=0) + _BLOCK_BYTES) & -mmap.PAGESIZE
 
 
 def _populate(libc: Any, begin: int, end: int) -> int:

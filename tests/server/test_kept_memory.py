@@ -89,14 +89,17 @@ print(json.dumps(taken))
 
 @glibc
 @each_way
-def test_nor_does_one_that_comes_while_another_is_written(receive: str) -> None:
+@pytest.mark.parametrize("stays_bytes", [0, 1 << 19, 20 << 20])
+def test_nor_does_one_that_comes_while_another_is_written(receive: str, stays_bytes: int) -> None:
+    """What stays between them leaves free memory enough, and none of it in one piece for the whole."""
     script = f"""
-memory, taken, written = KeptMemory(), [], b""
-for _ in range(4):
+memory, taken, written, stays = KeptMemory(), [], b"", []
+for _ in range(6):
     ready(memory)
     before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
     written = {receive}(100)
     taken.append(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before)
+    stays.append(bytes({stays_bytes}))
 print(json.dumps(taken))
 """
     assert max(printed(script)) < 0.02 * BOTH_COPIES

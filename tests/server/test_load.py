@@ -66,7 +66,7 @@ def test_requests_whose_jobs_wait_take_no_memory(tmp_path: Path) -> None:
     with daemon("--listen", f"unix://{tmp_path}/s", "--journal", str(tmp_path / "j")) as process:
         process.line(READY)
         asyncio.run(scenario(f"unix://{tmp_path}/s"))
-        # processes by themselves take 200 MiB, 224 are kept ready
+        # processes by themselves take 200 MiB, twice 112 are kept ready
         assert load.peak_bytes(process.popen.pid) < 760 * MIB
 
 
