@@ -1,9 +1,11 @@
-"""Parameters to a GPU: `python3 bench/gpu_load.py --file PARAMS --out FOLDER`; without --file it makes one.
+"""Parameters to GPUs: `python3 bench/gpu_load.py --file PARAMS --out FOLDER`; without --file it makes one.
 
 All sections of the file are read and decoded on the card, as before a first proof: from the page cache, by
 several numbers of threads; then from the disk, the page cache dropped before each time, with and without the
 disk asked ahead. *mapped* copies from a mapping instead of reading: what loading did before, for comparison.
 Every point is checked to be on the curve as it is decoded, and the first and last rows against the file.
+Of several --devices all load at once, each reading by itself or all together, in chunks of several sizes; the
+rest is the first one's.
 
 A file of its own (--gib, in --folder) has one point again and again: for the speed it makes no difference.
 """
@@ -15,11 +17,13 @@ import ctypes
 import json
 import mmap
 import os
+import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,14 +41,17 @@ from cuzk.groth16 import points_on_card  # noqa: E402
 from cuzk.groth16.card_plan import form_of  # noqa: E402
 from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, open_parameters  # noqa: E402
 from cuzk.groth16.parameters.verifying_key import VerifyingKey  # noqa: E402
+from cuzk.groth16.parameters.watched_file import WatchedFile  # noqa: E402
 from cuzk.groth16.points_on_card import PointsOfFile  # noqa: E402
 from cuzk.kernels.curve import G1, G2  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
+from cuzk.kernels.gpu import points as gpu_points  # noqa: E402
 from cuzk.kernels.gpu import sum_schedule  # noqa: E402
 from cuzk.kernels.gpu.points import GpuPoints, PointDecoder  # noqa: E402
 from cuzk.kernels.modulus import FQ  # noqa: E402
 
 THREADS = (1, 2, 4, 6, 8, 12)
+CHUNKS_LOG2 = (16, 17, 18)
 RUNS = 3
 GIB = 1 << 30
 #: Points of each section, in parts of all: those of 32 GiB sectors.
@@ -70,21 +77,21 @@ def make_file(path: Path, nbytes: int) -> None:
         os.fsync(file.fileno())
 
 
-def load(device: CudaDevice, file: ParameterFile, *, mapped: bool = False) -> float:
+def load(device: CudaDevice, points: PointsOfFile, *, mapped: bool = False) -> float:
     """Seconds of all sections, one after another; decoding included."""
-    begin = time.perf_counter()
+    begin, file = time.perf_counter(), points.file
     for name, _ in SECTIONS:
         count = file.counts.of(name)
-        with closing(GpuPoints(device, form_of(name), count)) as points:
+        with closing(GpuPoints(device, form_of(name), count)) as rows:
             if mapped:
                 with PointDecoder(device, form_of(name), count) as decoder:
-                    bad = decoder.decode(count, partial(copy_mapped, file.section(name)), points)
+                    bad = decoder.decode(count, partial(copy_mapped, file.section(name)), rows)
                 assert bad is None, bad
             else:
-                with closing(PointsOfFile(file).reader(device, name, count)) as reader:
-                    reader.read(0, count, points, lambda done: None)
+                with closing(points.reader(device, name, count)) as reader:
+                    reader.read(0, count, rows, lambda done: None)
             for row in (0, count - 1):
-                assert_row(device, points, row, file.section(name)[row])
+                assert_row(device, rows, row, file.section(name)[row])
     return time.perf_counter() - begin
 
 
@@ -119,21 +126,64 @@ def drop_cache(path: Path) -> None:
         os.close(descriptor)
 
 
-def measure_cached(device: CudaDevice, path: Path) -> None:
-    file = open_parameters(path)
-    load(device, file)  # into the page cache; the kernel is compiled
+def measure_cached(cards: list[CudaDevice], path: Path) -> None:
+    device, file = cards[0], open_parameters(path)
+    load(device, PointsOfFile(file))  # into the page cache; the kernel is compiled
     gigabytes = file.file.nbytes / 1e9
     for how, mapped in (("mapped", True), ("read", False)):
         for threads in THREADS:
             with patch.object(sum_schedule, "DECODING_THREADS", threads):
-                seconds = min(load(device, open_parameters(path), mapped=mapped) for _ in range(RUNS))
+                seconds = min(load(device, PointsOfFile(file), mapped=mapped) for _ in range(RUNS))
             report(
                 part="page cache", how=how, threads=threads, gb=gigabytes, seconds=seconds,
                 gb_per_s=gigabytes / seconds, cached=cached_share(file),
             )  # fmt: skip
 
 
-def measure_disk(device: CudaDevice, path: Path) -> None:
+def load_all(cards: list[CudaDevice], points: PointsOfFile) -> float:
+    """Seconds until the last has all."""
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(len(cards)) as pool:
+        for loading in [pool.submit(load, card, points) for card in cards]:
+            loading.result()
+    return time.perf_counter() - begin
+
+
+def measure_cards(cards: list[CudaDevice], path: Path) -> None:
+    file = open_parameters(path)
+    gigabytes = file.file.nbytes / 1e9
+    load_all(cards, PointsOfFile(file))  # kernels are loaded
+    for log2 in CHUNKS_LOG2:
+        for some, together in ((cards[:1], False), (cards, False), (cards, True)):
+            read, times = ReadBytes(file.file), list[float]()
+            with ExitStack() as patches:
+                for module in (sum_schedule, gpu_points):
+                    patches.enter_context(patch.object(module, "DECODED_AT_ONCE", 1 << log2))
+                patches.enter_context(patch.object(WatchedFile, "read_into", read))
+                for _ in range(RUNS):
+                    times.append(load_all(some, PointsOfFile(file, is_shared=together)))
+            report(
+                part="cards", cards=len(some), together=together, chunk_log2=log2, gb=gigabytes,
+                seconds=times, read_gb=sum(read.sizes) / RUNS / 1e9, peak_rss_bytes=peak_rss_bytes(),
+            )  # fmt: skip
+
+
+class ReadBytes:
+    """Stands in for `WatchedFile.read_into` of one file, and counts."""
+
+    def __init__(self, file: WatchedFile) -> None:
+        self.sizes, self._read = list[int](), file.read_into
+
+    def __call__(self, first: int, out: np.ndarray[Any, Any]) -> None:
+        self.sizes.append(out.nbytes)
+        self._read(first, out)
+
+
+def peak_rss_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def measure_disk(cards: list[CudaDevice], path: Path) -> None:
     for ahead in (0, points_on_card._AHEAD_BYTES):
         for threads in (sum_schedule.DECODING_THREADS, 2 * sum_schedule.DECODING_THREADS):
             file = open_parameters(path)
@@ -143,7 +193,7 @@ def measure_disk(device: CudaDevice, path: Path) -> None:
                 patch.object(points_on_card, "_AHEAD_BYTES", ahead or file.file.nbytes),  # so far: never
                 patch.object(sum_schedule, "DECODING_THREADS", threads),
             ):
-                seconds = load(device, file)
+                seconds = load(cards[0], PointsOfFile(file))
             report(
                 part="disk", ahead=ahead, threads=threads, gb=gigabytes, seconds=seconds,
                 gb_per_s=gigabytes / seconds, cached_before=cached,
@@ -157,21 +207,25 @@ def main() -> None:
         "--folder", type=Path, help="where to make it; without it the system's for such files"
     )
     parser.add_argument("--gib", type=float, default=8.0)
-    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--devices", type=lambda text: text.split(","), default=["cuda:0"])
     parser.add_argument("--out", type=Path, default=Path())
     parser.add_argument("--seconds", type=float, default=500.0)
     options = parser.parse_args()
     limit_seconds(options.seconds)
-    with CudaDevice(options.device) as device, tempfile.TemporaryDirectory(dir=options.folder) as folder:
+    with ExitStack() as opened:
+        cards = [opened.enter_context(CudaDevice(name)) for name in options.devices]
+        folder = opened.enter_context(tempfile.TemporaryDirectory(dir=options.folder))
         path = options.file or Path(folder) / "made.params"
         if options.file is None:
             make_file(path, int(options.gib * GIB))
-        parts: list[tuple[str, Callable[[CudaDevice, Path], None]]] = [
+        parts: list[tuple[str, Callable[[list[CudaDevice], Path], None]]] = [
             ("page cache", measure_cached), ("disk", measure_disk),
         ]  # fmt: skip
+        if len(cards) > 1:
+            parts.insert(0, ("cards", measure_cards))
         for name, part in parts:
-            attempt(name, partial(part, device, path))
-        facts = {"machine": machine_of(device.card), "results": RESULTS}
+            attempt(name, partial(part, cards, path))
+        facts = {"machine": machine_of(cards[0].card), "results": RESULTS}
     (options.out / "gpu_load.json").write_text(json.dumps(facts, indent=1))
 
 

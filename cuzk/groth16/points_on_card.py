@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from cuzk.groth16.parameters.verifying_key import VerifyingKey
 from cuzk.groth16.target import bad_point
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.keeper import Closable
+from cuzk.kernels.device.shared_chunks import SharedChunks
 from cuzk.kernels.gpu.points import NATURAL_ORDER, Advance, GpuPoints, PointDecoder
 from cuzk.kernels.points import BadPoint
 
@@ -70,9 +71,14 @@ def on_card(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointsOfFile:
-    """The points of a parameter file, decoded on the card."""
+    """The points of a parameter file, decoded on the card.
+
+    is_shared  by several cards: what one has read, the others that load at the same time need not read
+    """
 
     file: ParameterFile
+    is_shared: bool = False
+    _chunks: dict[tuple[SectionName, int], SharedChunks] = field(default_factory=dict, init=False)
 
     @property
     def where(self) -> str:
@@ -87,7 +93,8 @@ class PointsOfFile:
         return self.file.counts
 
     def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
-        return _FileReader(self.file, section, PointDecoder(device, form_of(section), largest))
+        shared = self._chunks.setdefault((section, largest), SharedChunks()) if self.is_shared else None
+        return _FileReader(self.file, section, PointDecoder(device, form_of(section), largest, shared))
 
     def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:
         return of_decoder(section, largest, multiprocessors)
@@ -119,7 +126,7 @@ class _FileReader:
                 file.will_need(ahead, min(out.nbytes, beyond - ahead))
             file.read_into(place, out)
 
-        bad = self.decoder.decode(count, read, points, order, advance)
+        bad = self.decoder.decode(count, read, points, order, advance, name=first)
         file.require_same()
         if bad is not None:
             raise bad_point(self.file.where, self.section, BadPoint(first + bad.index, bad.reason))

@@ -20,7 +20,7 @@ from cuzk.proofs.jobs import ProofSetup
 from cuzk.proofs.kinds import circuit_of, setup_name
 from cuzk.proofs.places import Place, needs_on
 from cuzk.proofs.sources import warn_of_development
-from cuzk.proofs.targets import FirstUse, card_for_ephemeral, compile_ahead, ephemeral_parameters, new_target
+from cuzk.proofs.targets import FirstUse, card_for_ephemeral, compile_ahead, ephemeral_parameters, new_targets
 from cuzk.proofs.warm_up import TO_CHECK, warm_up
 from cuzk.sector.claim import CircuitShape
 
@@ -126,7 +126,7 @@ class FileSetups(Setups):
             found.path,
             circuit,
             parameters,
-            lambda device, most: new_target(self._choices[device], parameters, most),
+            new_targets(self._choices, parameters),
             first_use.check,
         )
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,14 +79,28 @@ def kept_target(
         yield target
 
 
-def new_target(choice: Choice, parameters: ParameterFile, memory_limit: int | None) -> Target:
-    """A target that nobody else uses."""
-    if choice.card is None:
-        return CpuTarget(choice.host, parameters)
-    from cuzk.groth16.points_on_card import PointsOfFile
-    from cuzk.groth16.target_gpu import GpuTarget
+def new_targets(
+    choices: Mapping[str, Choice], parameters: ParameterFile
+) -> Callable[[str, int | None], Target]:
+    """Opens targets that nobody else uses, by the name of a device and a limit of its memory.
 
-    return GpuTarget.on_card(choice.host, choice.card, PointsOfFile(parameters), memory_limit)
+    Cards that load at the same time read the file once.
+    """
+    cards = [name for name, choice in choices.items() if choice.card is not None]
+    if cards:
+        from cuzk.groth16.points_on_card import PointsOfFile
+
+        points = PointsOfFile(parameters, is_shared=len(cards) > 1)
+
+    def new_target(name: str, memory_limit: int | None) -> Target:
+        choice = choices[name]
+        if choice.card is None:
+            return CpuTarget(choice.host, parameters)
+        from cuzk.groth16.target_gpu import GpuTarget
+
+        return GpuTarget.on_card(choice.host, choice.card, points, memory_limit)
+
+    return new_target
 
 
 def compile_ahead(choice: Choice, parameters: Parameters, on_event: OnEvent) -> None:

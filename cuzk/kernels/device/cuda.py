@@ -1,8 +1,9 @@
 """An NVIDIA GPU as a device: one card, one budget of its memory, one stream unless more are asked for.
 
 Reading order: `cuda_driver` (calls and errors), `cuda_card` (which card), `cuda_stream`, `cuda_memory` and
-`cuda_launch`. What goes wrong is typed: ResourceError for memory, DeviceError for what cannot be had,
-DeviceFault when the card became unusable: then every call says so, all can be closed, the process lives on.
+`cuda_launch`; `shared_chunks` is for several cards. What goes wrong is typed: ResourceError for memory,
+DeviceError for what cannot be had, DeviceFault when the card became unusable: then every call says so, all
+can be closed, the process lives on.
 """
 
 from __future__ import annotations

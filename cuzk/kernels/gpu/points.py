@@ -9,8 +9,9 @@ Twin       `kernels.points`: the same encoding, checks and errors on the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any
@@ -23,6 +24,7 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray, HostArray, PinnedArray
 from cuzk.kernels.device.cuda_stream import Stream
 from cuzk.kernels.device.keeper import Keeper
+from cuzk.kernels.device.shared_chunks import SharedChunks
 from cuzk.kernels.field import is_below_p, is_zero, load, mask_bits, sqr, store, to_mont
 from cuzk.kernels.field_memory import load_encoded
 from cuzk.kernels.gpu.compiler import cuda, pointer
@@ -106,7 +108,9 @@ def gather_kernel(form: Form) -> CudaKernel:
 ReadEncoded = Callable[[int, HostArray], None]
 #: advance(count): so many more points are done.
 Advance = Callable[[int], None]
-_Lane = tuple[PinnedArray, DeviceArray, Stream]
+_Lane = tuple[DeviceArray, Stream]
+# What a card brings for each thread to chunks that it shares: one is under way, one waits for other cards.
+_SHARED_PAGES = 2
 
 
 class PointDecoder(Keeper):
@@ -115,23 +119,40 @@ class PointDecoder(Keeper):
     One thread reads some 10 GB/s out of the page cache, the bus takes several times that.
 
     largest  points of a section at most: small ones need no whole chunks
+    shared   with the decoders of other cards, for parts of the same form and `largest`: who reads for all
     """
 
-    def __init__(self, device: CudaDevice, form: Form, largest: int) -> None:
+    def __init__(
+        self, device: CudaDevice, form: Form, largest: int, shared: SharedChunks | None = None
+    ) -> None:
         super().__init__()
         self._device, self._form = device, form
         self._kernel = device.load(decode_kernel(form))
         shape = (max(1, min(DECODED_AT_ONCE, largest)), encoded_bytes(form))
+        lanes = decoding_lanes(largest)
+        self._is_shared = shared is not None
+        self._chunks = shared or SharedChunks()
+        self._pages: list[PinnedArray] = []
         try:
             self._bad = self.keep(device.allocate(1, np.uint32))
-            self._streams = [self.keep(device.new_stream()) for _ in range(decoding_lanes(largest))]
-            self._lanes: SimpleQueue[_Lane] = SimpleQueue()  # those that nobody uses
-            for stream in self._streams:
-                pinned = self.keep(device.pinned(shape, np.uint8))
-                self._lanes.put((pinned, self.keep(device.allocate(shape, np.uint8)), stream))
+            self._lanes: list[_Lane] = []
+            for _ in range(lanes):
+                chunk = self.keep(device.allocate(shape, np.uint8))
+                self._lanes.append((chunk, self.keep(device.new_stream())))
+            for _ in range(lanes if shared is None else _SHARED_PAGES * lanes):
+                self._pages.append(device.pinned(shape, np.uint8))
+            self._chunks.bring(self._pages)
         except BaseException:
             self.close()
             raise
+
+    def close(self) -> None:
+        stuck = self._chunks.take_away(self._pages)  # freed with the card
+        while self._pages:
+            page = self._pages.pop()
+            if page not in stuck:
+                page.close()
+        super().close()
 
     def decode(
         self,
@@ -140,6 +161,7 @@ class PointDecoder(Keeper):
         points: GpuPoints,
         order: tuple[int, int, int] = NATURAL_ORDER,
         advance: Advance = lambda count: None,
+        name: Hashable = 0,
     ) -> BadPoint | None:
         """Rows of `points` := so many points, each checked to be on the curve; the first bad one.
 
@@ -147,28 +169,41 @@ class PointDecoder(Keeper):
         read     is called by several threads
         order    log2 of the digits in which the rows are reversed
         advance  is told as chunks are done, one after another, in the calling thread
+        name     tells these points from others that pass through shared chunks
         What `read` or `advance` raises ends it: nothing is under way any more when it is raised again.
         """
-        device, first_stream = self._device, self._streams[0]  # the device's own may be busy with sums
-        device.clear(self._bad, stream=first_stream)
-        first_stream.synchronise()
+        device, stream = self._device, self._lanes[0][1]  # the device's own may be busy with sums
+        device.clear(self._bad, stream=stream)
+        stream.synchronise()
+        of_all = (name, count) if self._is_shared else object()
+        firsts = self._chunks.begin(of_all, range(0, count, DECODED_AT_ONCE))
+        decoded: SimpleQueue[int] = SimpleQueue()  # points of chunks that are done
 
-        def work(first: int) -> int:
-            lane = self._lanes.get()
-            try:
-                return self._decode_chunk(lane, first, count, read, points, order)
-            finally:
-                self._lanes.put(lane)
+        def told() -> None:
+            while not decoded.empty():
+                advance(decoded.get())
 
-        with ThreadPoolExecutor(len(self._streams)) as pool:
-            chunks = [pool.submit(work, first) for first in range(0, count, DECODED_AT_ONCE)]
+        def read_part(first: int, page: HostArray) -> None:
+            read(first, page[: count - first])
+
+        def work(lane: _Lane, after_each: Callable[[], None]) -> None:
             try:
-                for chunk in chunks:
-                    advance(chunk.result())
+                with closing(firsts.chunks(read_part)) as chunks:
+                    for first, page in chunks:
+                        decoded.put(self._decode_chunk(lane, page, first, count, points, order))
+                        after_each()
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+                firsts.end()
                 raise
-        from_end = int(device.download(self._bad, stream=first_stream)[0])
+
+        mine, *others = self._lanes
+        with ThreadPoolExecutor(len(self._lanes)) as pool:
+            working = [pool.submit(work, lane, lambda: None) for lane in others]
+            work(mine, told)
+            for lane in working:
+                lane.result()
+        told()
+        from_end = int(device.download(self._bad, stream=stream)[0])
         if not from_end:
             return None
         encoded = np.empty((1, encoded_bytes(self._form)), np.uint8)
@@ -178,17 +213,16 @@ class PointDecoder(Keeper):
     def _decode_chunk(
         self,
         lane: _Lane,
+        page: PinnedArray,
         first: int,
         count: int,
-        read: ReadEncoded,
         points: GpuPoints,
         order: tuple[int, int, int],
     ) -> int:
-        """Some points from number `first` on; how many."""
-        pinned, chunk, stream = lane
+        """The points in the page, which begin with number `first`; how many."""
+        chunk, stream = lane
         at_once = min(DECODED_AT_ONCE, count - first)
-        read(first, pinned.array[:at_once])
-        self._device.upload(pinned, into=chunk, stream=stream)
+        self._device.upload(page, into=chunk, stream=stream)
         self._kernel.prepare(
             -(-at_once // THREADS), THREADS,
             chunk, first, at_once, count, *order, points.x, points.y, self._bad,
