@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from cuzk.garbage import without_garbage_collection
@@ -27,6 +28,7 @@ from cuzk.sector.porep.c1_document import (
     TopProof,
     VanillaProof,
     decode_document,
+    decode_partition,
     fail,
 )
 from cuzk.sector.porep.inputs import COLUMN_NAMES, Labelings, PartitionInput
@@ -71,8 +73,8 @@ def _parsed(data: bytes, origin: str, registered: RegisteredProof | None) -> C1:
         sector_number=wrapper.SectorNum,
         sector_bytes=wrapper.SectorSize,
         partitions=tuple(
-            _partition(index, challenges, registered.shape, f"{origin}, partition {index}")
-            for index, challenges in enumerate(proofs)
+            _partition(index, partition, registered.shape, f"{origin}, partition {index}")
+            for index, partition in enumerate(proofs)
         ),
     )
 
@@ -82,7 +84,8 @@ def _expect(count: int, expected: int, noun: str, where: str) -> None:
         fail(f"{count} {noun} where {expected} are expected", where)
 
 
-def _partition(index: int, proofs: list[VanillaProof], shape: PorepShape, where: str) -> PartitionInput:
+def _partition(index: int, encoded: msgspec.Raw, shape: PorepShape, where: str) -> PartitionInput:
+    proofs = decode_partition(encoded, where)
     _expect(len(proofs), shape.challenges, "challenges", where)
     count, c_and_r = len(proofs), c_and_r_form(shape)
     placed = [(f"{where}, challenge {number}", proof) for number, proof in enumerate(proofs)]

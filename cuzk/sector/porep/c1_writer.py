@@ -45,10 +45,10 @@ def encode_c1(c1: C1) -> bytes:
 
 
 def _inner(c1: C1) -> Inner:
-    proofs = [_vanilla_proofs(partition, c1.shape) for partition in c1.partitions]
+    proofs = [msgspec.json.encode(_vanilla_proofs(partition, c1.shape)) for partition in c1.partitions]
     return Inner(
         registered_proof=c1.registered_proof.name,
-        vanilla_proofs={c1.registered_proof.size_key: proofs},
+        vanilla_proofs={c1.registered_proof.size_key: [msgspec.Raw(encoded) for encoded in proofs]},
         comm_r=list(c1.comm_r),
         comm_d=list(c1.comm_d),
         replica_id=list(c1.replica_id),
