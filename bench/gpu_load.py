@@ -37,12 +37,12 @@ sys.path.insert(0, str(ROOT))
 from bench.field import encoding  # noqa: E402
 from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
 from bench.runner import machine_of  # noqa: E402
-from cuzk.groth16 import points_on_card  # noqa: E402
-from cuzk.groth16.card_plan import form_of  # noqa: E402
+from cuzk.groth16.gpu import points_on_card  # noqa: E402
+from cuzk.groth16.gpu.card_plan import form_of  # noqa: E402
+from cuzk.groth16.gpu.points_on_card import PointsOfFile  # noqa: E402
 from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, open_parameters  # noqa: E402
 from cuzk.groth16.parameters.verifying_key import VerifyingKey  # noqa: E402
 from cuzk.groth16.parameters.watched_file import WatchedFile  # noqa: E402
-from cuzk.groth16.points_on_card import PointsOfFile  # noqa: E402
 from cuzk.kernels.curve import G1, G2  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
 from cuzk.kernels.gpu import points as gpu_points  # noqa: E402

@@ -169,7 +169,7 @@ def imports(device: str) -> None:
         "import cuzk.api": "import cuzk.api",
         "choose": f"from cuzk.kernels.device.choose import choose; choose({device!r})",
         "open the card": f"from cuzk.kernels.device.cuda import CudaDevice; CudaDevice({device!r}).close()",
-        "import the target": "import cuzk.groth16.target_gpu",
+        "import the target": "import cuzk.groth16.gpu.target",
         "list the kernels": "from cuzk.proofs.warm_up_gpu import _by_name; _by_name('prove', 22)",
     }
     for name, code in steps.items():
@@ -184,7 +184,7 @@ def imports(device: str) -> None:
 
 def diagnose(folder: Path, device: str) -> None:
     """Each step of one proof on both targets."""
-    from cuzk.groth16.target_gpu import release, resident
+    from cuzk.groth16.gpu.target import release, resident
 
     release()
     c1 = read_c1(VECTORS / FILES[0])
@@ -250,7 +250,7 @@ def main() -> None:
         else:
             attempt("warm", lambda: warm(folder, options.device, expected, options.runs))
             attempt("profile", lambda: profile(folder, options.device, expected))
-            from cuzk.groth16.target_gpu import release
+            from cuzk.groth16.gpu.target import release
 
             release()
             again = attempt("again", lambda: one_proof(FILES[0], folder, options.device, expected, show=True))

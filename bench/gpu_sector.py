@@ -17,7 +17,7 @@ from typing import Any
 import cuzk
 from bench.runner import machine_of
 from cuzk.events import Stopwatch
-from cuzk.groth16.target_gpu import release
+from cuzk.groth16.gpu.target import release
 from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api
 from cuzk.units import format_size, parse_size

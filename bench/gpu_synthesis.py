@@ -28,9 +28,9 @@ from cuzk.api import synthesize  # noqa: E402
 from cuzk.circuit.builder import Circuit  # noqa: E402
 from cuzk.circuit.rows import A, B, C, evaluate_side  # noqa: E402
 from cuzk.circuit.witness import FreeValues, assign, witness_kinds  # noqa: E402
+from cuzk.groth16.gpu.synthesis import DeviceSynthesis  # noqa: E402
+from cuzk.groth16.gpu.synthesis_plan import TAKEN  # noqa: E402
 from cuzk.groth16.qap import domain_log2  # noqa: E402
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis  # noqa: E402
-from cuzk.groth16.synthesis_plan import TAKEN  # noqa: E402
 from cuzk.kernels.circuit.witness import FREE, NOTHING  # noqa: E402
 from cuzk.kernels.device.cpu import CpuDevice  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402

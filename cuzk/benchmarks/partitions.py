@@ -34,8 +34,8 @@ from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep.c1 import C1
 
 if TYPE_CHECKING:
-    from cuzk.groth16.ephemeral import EphemeralParameters
-    from cuzk.groth16.target_gpu import GpuTarget
+    from cuzk.groth16.gpu.ephemeral import EphemeralParameters
+    from cuzk.groth16.gpu.target import GpuTarget
 
 _KIB = 1024
 #: Stages that the host computes, in their order, before and after the card's; and what is no stage.

@@ -8,9 +8,8 @@ Read in this order:
     qap, point_rows, proof_memory    domain and counts of a circuit; sections as rows; where proofs write to
     memory_plan, memory_limits       what a proof will take; what there is
     query                            which scalars meet the points of a section
-    target, target_cpu, target_gpu   quotient and sums of a proof, and the two machines that compute them
-    card_plan, points_on_card        memory of a card; where its points come from
-    synthesis_gpu, sums_gpu          under `target_gpu`: variables, rows and scalars; sums, streamed or not
+    target, target_cpu               quotient and sums of a proof; the CPU as the machine that computes them
+    gpu/                             a folder of its own: a GPU as that machine
     prove, verify                    from an assignment to a verified proof; the pairing equation
     values_at_tau, generate          parameters from trapdoors
 

@@ -1,6 +1,6 @@
 """What a proof asks of the machine that computes it: variables, rows, their quotient, sums over its points.
 
-`target_cpu` and `target_gpu` answer; `prove` does not know which. A target belongs to one parameter file.
+`target_cpu` and `gpu.target` answer; `prove` does not know which. A target belongs to one parameter file.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Read in this order:
     sources                 what a caller gives, read, checked and refused
     warm_up, warm_up_gpu    kernels compiled before they are needed
     targets, proving        what computes a proof, and the partitions of one input on it
+    synthesis               all variables and rows of a partition, to look at them
     jobs, setups, places    what the engine sees of a sector: work, parameters, what they take of a device
     sector_engine           the engine for sectors
 

@@ -9,10 +9,10 @@ from cuzk.circuit.builder import Circuit
 from cuzk.engine.seam import Needs
 from cuzk.errors import ResourceError
 from cuzk.events import Notice, OnEvent
-from cuzk.groth16.card_plan import CardFacts, CardPlan, ReaderBytes, of_decoder
+from cuzk.groth16.gpu.card_plan import CardFacts, CardPlan, ReaderBytes, of_decoder
+from cuzk.groth16.gpu.synthesis_plan import synthesis_layout
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.qap import full_counts, point_counts
-from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.groth16.target import Target
 from cuzk.kernels.device.choose import Choice
 from cuzk.units import format_size

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cuzk.circuit.builder import Circuit
 from cuzk.events import OnEvent, prefixed, stage
-from cuzk.groth16.card_plan import ReaderBytes, of_decoder
+from cuzk.groth16.gpu.card_plan import ReaderBytes, of_decoder
 from cuzk.groth16.parameters.locate import find_parameters
 from cuzk.groth16.parameters.params_file import SECTIONS, Parameters, open_parameters
 from cuzk.groth16.qap import point_counts
@@ -136,7 +136,7 @@ class SyntheticSetups(Setups):
 
     def _new(self, shape: CircuitShape) -> ProofSetup:
         cards = {name: card_for_ephemeral(choice) for name, choice in self._choices.items()}
-        from cuzk.groth16.target_gpu import GpuTarget  # needs numba-cuda
+        from cuzk.groth16.gpu.target import GpuTarget  # needs numba-cuda
 
         on_event, host = self._on_event, next(iter(self._choices.values())).host
         with stage(on_event, "circuit"):

@@ -29,8 +29,8 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.warm_up import TO_CHECK, TO_GENERATE_BESIDE_GPU, TO_PROVE, TO_PROVE_BESIDE_GPU, warm_up
 
 if TYPE_CHECKING:
-    from cuzk.groth16.ephemeral import EphemeralParameters
-    from cuzk.groth16.target_gpu import GpuTarget
+    from cuzk.groth16.gpu.ephemeral import EphemeralParameters
+    from cuzk.groth16.gpu.target import GpuTarget
     from cuzk.kernels.device.cuda_card import Card
 
 
@@ -72,8 +72,8 @@ def kept_target(
     if choice.card is None:
         yield CpuTarget(choice.host, parameters, memory)
         return
-    load("cuzk.groth16.target_gpu")  # needs numba-cuda
-    from cuzk.groth16.target_gpu import resident
+    load("cuzk.groth16.gpu.target")  # needs numba-cuda
+    from cuzk.groth16.gpu.target import resident
 
     with resident(choice.host, choice.card, parameters, memory_limit=vram_limit) as target:
         yield target
@@ -88,7 +88,7 @@ def new_targets(
     """
     cards = [name for name, choice in choices.items() if choice.card is not None]
     if cards:
-        from cuzk.groth16.points_on_card import PointsOfFile
+        from cuzk.groth16.gpu.points_on_card import PointsOfFile
 
         points = PointsOfFile(parameters, is_shared=len(cards) > 1)
 
@@ -96,7 +96,7 @@ def new_targets(
         choice = choices[name]
         if choice.card is None:
             return CpuTarget(choice.host, parameters)
-        from cuzk.groth16.target_gpu import GpuTarget
+        from cuzk.groth16.gpu.target import GpuTarget
 
         return GpuTarget.on_card(choice.host, choice.card, points, memory_limit)
 
@@ -125,7 +125,7 @@ def ephemeral_parameters(
 
     All kernels of both are compiled before. Without trapdoors they are random.
     """
-    from cuzk.groth16.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
+    from cuzk.groth16.gpu.ephemeral import EphemeralParameters  # needs numba-cuda, as the rest
     from cuzk.kernels.device.cuda import CudaDevice
     from cuzk.proofs.warm_up_gpu import warm_up_gpu
 
@@ -158,7 +158,7 @@ def ephemeral_target(
     trapdoors: Trapdoors | None = None,
 ) -> Iterator[tuple[EphemeralParameters, GpuTarget]]:
     """Such parameters, and a target that is ready to prove under them."""
-    from cuzk.groth16.target_gpu import GpuTarget  # needs numba-cuda
+    from cuzk.groth16.gpu.target import GpuTarget  # needs numba-cuda
 
     parameters = ephemeral_parameters(host, [card], circuit, memory_limit, on_event, trapdoors)
     with closing(GpuTarget.on_card(host, card, parameters, memory_limit)) as target:

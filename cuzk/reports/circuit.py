@@ -12,10 +12,10 @@ from cuzk.circuit import digest, rows
 from cuzk.circuit.builder import Circuit
 from cuzk.events import Notice, OnEvent, stage
 from cuzk.groth16.qap import domain_log2, point_counts
-from cuzk.groth16.synthesis import Synthesis, synthesis_on
 from cuzk.kernels.device.choose import choose
 from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.proofs.sources import chosen_partitions
+from cuzk.proofs.synthesis import Synthesis, synthesis_on
 from cuzk.sector.claim import CircuitShape, ProofInput
 
 Section = dict[str, Any]

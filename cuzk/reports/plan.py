@@ -12,12 +12,12 @@ from typing import Any
 
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ResourceError
-from cuzk.groth16.card_plan import PHASES, CardFacts, CardPlan
+from cuzk.groth16.gpu.card_plan import PHASES, CardFacts, CardPlan
+from cuzk.groth16.gpu.synthesis_plan import synthesis_layout
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters.manifest import is_published
 from cuzk.groth16.qap import full_counts, point_counts
-from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.kernels.device.choose import Choice, choose, require_gpu_for_limit
 from cuzk.kernels.device.cuda_card import Card
 from cuzk.kernels.gpu.card_speed import Speed, pace, throughput

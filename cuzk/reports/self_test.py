@@ -70,7 +70,7 @@ def families(host: CpuDevice, card: CudaDevice) -> Iterator[tuple[str, bool]]:
 
 def _synthesis_is_right(host: CpuDevice, card: CudaDevice) -> bool:
     """All that a GPU makes of a small synthetic sector, byte for byte what the CPU makes of it."""
-    from cuzk.groth16.synthesis_gpu import DeviceSynthesis
+    from cuzk.groth16.gpu.synthesis import DeviceSynthesis
 
     registered = registered_proof_of_size(_SECTOR_BYTES)
     c1 = synthesize(registered, seed=0, device=host, progress=lambda done, total: None)

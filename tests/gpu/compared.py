@@ -6,8 +6,8 @@ import numpy as np
 
 from cuzk.circuit.rows import evaluate_side
 from cuzk.circuit.witness import Assignment, FreeValues, assign
+from cuzk.groth16.gpu.synthesis import DeviceSynthesis
 from cuzk.groth16.query import selections
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from tests.circuit.plain import aux_is_full

@@ -17,7 +17,7 @@ import cuzk
 from cuzk.engine.events import What
 from cuzk.engine.jobs import Priority
 from cuzk.events import Event, Notice
-from cuzk.groth16.target_gpu import release
+from cuzk.groth16.gpu.target import release
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.sector.claim import WINNING
 from cuzk.timeline.analyze import analyze

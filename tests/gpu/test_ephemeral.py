@@ -16,11 +16,11 @@ if find_spec("numba_cuda") is None:
 import cuzk
 from cuzk.benchmarks.partitions import INPUT_FILE, bench_partitions
 from cuzk.events import ignore
-from cuzk.groth16.ephemeral import EphemeralParameters
+from cuzk.groth16.gpu.ephemeral import EphemeralParameters
+from cuzk.groth16.gpu.target import GpuTarget, release
 from cuzk.groth16.parameters.development import MARK_SUFFIX
 from cuzk.groth16.parameters.verifying_key import read_verifying_key
 from cuzk.groth16.proof import PROOF_BYTES, split_proofs
-from cuzk.groth16.target_gpu import GpuTarget, release
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice

@@ -10,9 +10,9 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from cuzk.benchmarks.partitions import bench_partitions
+from cuzk.groth16.gpu.synthesis import DeviceSynthesis
+from cuzk.groth16.gpu.target import release
 from cuzk.groth16.proof import PROOF_BYTES
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis
-from cuzk.groth16.target_gpu import release
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.parameters import try_parameters

@@ -17,8 +17,8 @@ if find_spec("numba_cuda") is None:
 import cuzk
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, OnEvent, StageAdvanced, StageDone, StageStarted, ignore
+from cuzk.groth16.gpu.target import release
 from cuzk.groth16.parameters.params_file import open_parameters
-from cuzk.groth16.target_gpu import release
 from cuzk.kernels.device.cuda import CudaDevice
 from tests.gpu.upstream import POREP, UPSTREAM
 from tests.groth16.parameters.test_watched_file import fail_at

@@ -14,9 +14,9 @@ if find_spec("numba_cuda") is None:
 
 from cuzk.circuit.builder import Circuit
 from cuzk.events import ignore
-from cuzk.groth16.ephemeral import EphemeralParameters
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis
-from cuzk.groth16.target_gpu import GpuTarget, release
+from cuzk.groth16.gpu.ephemeral import EphemeralParameters
+from cuzk.groth16.gpu.synthesis import DeviceSynthesis
+from cuzk.groth16.gpu.target import GpuTarget, release
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.proofs.kinds import built_circuit, circuit_of, free_values

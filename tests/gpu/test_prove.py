@@ -16,9 +16,9 @@ if find_spec("numba_cuda") is None:
 import cuzk
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, StageDone
+from cuzk.groth16.gpu.points_on_card import PointsOfFile
+from cuzk.groth16.gpu.target import GpuTarget, _kept, release
 from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, open_parameters
-from cuzk.groth16.points_on_card import PointsOfFile
-from cuzk.groth16.target_gpu import GpuTarget, _kept, release
 from cuzk.kernels.curve import G1
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice

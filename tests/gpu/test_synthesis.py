@@ -18,7 +18,7 @@ from cuzk.circuit.numbers import free_numbers, inputize
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis
+from cuzk.groth16.gpu.synthesis import DeviceSynthesis
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import circuit_of, free_values

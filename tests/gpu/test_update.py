@@ -14,8 +14,8 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 import cuzk
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis
-from cuzk.groth16.target_gpu import release
+from cuzk.groth16.gpu.synthesis import DeviceSynthesis
+from cuzk.groth16.gpu.target import release
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.proofs.kinds import circuit_of, free_values
 from cuzk.sector.shape import GIB

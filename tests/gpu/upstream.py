@@ -22,7 +22,7 @@ UPSTREAM = {
 
 def parameters_in(folder: Path, **how: Any) -> Iterator[Path]:
     """Of the trapdoors 2, 3, 5, 7, 11 for 2 KiB, in a folder of their own; cards and folder end empty."""
-    from cuzk.groth16.target_gpu import release  # needs numba-cuda
+    from cuzk.groth16.gpu.target import release  # needs numba-cuda
 
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("XDG_CACHE_HOME", str(folder / "cache"))

@@ -118,7 +118,7 @@ def toy_params(device: CpuDevice, toy: Circuit, tmp_path_factory: pytest.TempPat
 @pytest.fixture
 def idle_driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     """A stand-in for a GPU's driver: memory is real, kernels do nothing. Needs numba-cuda."""
-    from tests.groth16 import played_target
+    from tests.groth16.gpu import played_target
 
     return played_target.idle_driver(monkeypatch)
 
@@ -126,6 +126,6 @@ def idle_driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     """The same, on which targets prove: `played_target`."""
-    from tests.groth16 import played_target
+    from tests.groth16.gpu import played_target
 
     return played_target.playing_driver(monkeypatch)

@@ -25,9 +25,9 @@ from typing import Any
 
 from cuzk.circuit import rows
 from cuzk.errors import InputError
-from cuzk.groth16.synthesis import synthesis_on
 from cuzk.kernels.device.choose import choose
 from cuzk.proofs.kinds import circuit_of, free_values
+from cuzk.proofs.synthesis import synthesis_on
 from cuzk.server.intake import read_request
 from cuzk.server.messages import code_of
 from tests.server.mutations import good_requests, mutant

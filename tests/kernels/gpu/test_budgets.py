@@ -17,7 +17,7 @@ if find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'cuzk[cuda]'", allow_module_level=True)
 
 from bench import gpu_curve
-from cuzk.groth16.card_plan import STACK_BYTES
+from cuzk.groth16.gpu.card_plan import STACK_BYTES
 from cuzk.kernels.circuit.template_rows import DIGITS
 from cuzk.kernels.gpu.ntt_schedule import Schedule, pass_shapes
 from tests.kernels.gpu.offline import DOMAINS, Capability, Report, compiling, every_kernel

@@ -226,7 +226,7 @@ print(cuda.grid)
 def test_numba_cuda_is_imported_by_the_first_compilation_only() -> None:
     script = """
 import sys
-import cuzk.groth16.target_gpu, cuzk.proofs.warm_up_gpu
+import cuzk.groth16.gpu.target, cuzk.proofs.warm_up_gpu
 from cuzk.kernels.gpu import ntt_kernels
 ntt_kernels.ntt_fill_table.cache_file((9, 0))
 assert "numba.cuda" not in sys.modules

@@ -22,10 +22,10 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.marks import Marks, counts_before
 from cuzk.circuit.rows import A, B, C
 from cuzk.circuit.witness import Assignment, FreeValues, witness_kinds
+from cuzk.groth16.gpu.synthesis_plan import MARKED, TAKEN, lead_bytes, synthesis_layout, tables_of, zero_row
 from cuzk.groth16.parameters.params_file import SectionName
 from cuzk.groth16.qap import full_counts, point_counts
 from cuzk.groth16.query import Selection, selections
-from cuzk.groth16.synthesis_plan import MARKED, TAKEN, lead_bytes, synthesis_layout, tables_of, zero_row
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_launch import Launch
 from cuzk.kernels.device.cuda_memory import DeviceArray

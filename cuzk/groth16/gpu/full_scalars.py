@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.groth16.card_plan import SectionPlan
+from cuzk.groth16.gpu.card_plan import SectionPlan
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.device.keeper import Keeper

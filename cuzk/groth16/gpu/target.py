@@ -1,7 +1,7 @@
 """An NVIDIA GPU as a target: all five sections decoded on the card, and kept there for proofs that follow.
 
 1 prepare    a thread opens the card and sends the sections, h in the order in which transforms leave it
-2 synthesis  free values go up; variables and rows are computed on the card and stay there: `synthesis_gpu`
+2 synthesis  free values go up; variables and rows are computed on the card and stay there: `synthesis`
 3 quotient   of the rows, where they are, and the sums; only their results come down
 Memory       as `card_plan` has it; working memory is one array, for recorded launches hold its addresses
 """
@@ -22,16 +22,16 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.rows import A, B
 from cuzk.circuit.witness import FreeValues
 from cuzk.events import Notice, OnEvent, Progress, ignore, stage
-from cuzk.groth16.card_clock import CardClock
-from cuzk.groth16.card_plan import CardFacts, CardPlan
+from cuzk.groth16.gpu.card_clock import CardClock
+from cuzk.groth16.gpu.card_plan import CardFacts, CardPlan
+from cuzk.groth16.gpu.points_on_card import PointsOfFile, PointSource, on_card
+from cuzk.groth16.gpu.sums import Sums
+from cuzk.groth16.gpu.synthesis import DeviceSynthesis
+from cuzk.groth16.gpu.synthesis_plan import synthesis_layout
 from cuzk.groth16.memory_limits import available_memory
 from cuzk.groth16.memory_plan import MemoryPlan
 from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, SectionName
-from cuzk.groth16.points_on_card import PointsOfFile, PointSource, on_card
 from cuzk.groth16.qap import full_counts
-from cuzk.groth16.sums_gpu import Sums
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis
-from cuzk.groth16.synthesis_plan import synthesis_layout
 from cuzk.groth16.target import End, Pending, group_point, require_subgroup
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice

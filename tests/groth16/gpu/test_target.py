@@ -18,14 +18,14 @@ from cuzk.engine.device_lock import DeviceLock
 from cuzk.engine.seam import Needs
 from cuzk.errors import ProofError, ResourceError
 from cuzk.events import Event, StageAdvanced, ignore
-from cuzk.groth16 import target_gpu
-from cuzk.groth16.card_plan import PHASES
 from cuzk.groth16.generate import generate
+from cuzk.groth16.gpu import target as gpu_target
+from cuzk.groth16.gpu.card_plan import PHASES
+from cuzk.groth16.gpu.target import GpuTarget
 from cuzk.groth16.parameters.params_file import SECTIONS, SectionName, open_parameters
 from cuzk.groth16.prove import Randomizers, assemble, begin_proof
 from cuzk.groth16.qap import domain_log2
 from cuzk.groth16.target_cpu import CpuTarget
-from cuzk.groth16.target_gpu import GpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
@@ -40,7 +40,7 @@ from cuzk.proofs.jobs import Prepared, ProofSetup
 from cuzk.proofs.places import Place
 from tests.circuit.plain import row_values
 from tests.engine.fakes import turn_alone
-from tests.groth16.played_target import PlayedSum, proven_idly, streamed, target_on
+from tests.groth16.gpu.played_target import PlayedSum, proven_idly, streamed, target_on
 from tests.groth16.proving import UPSTREAMS, proven, upstreams_proof
 from tests.groth16.test_prove import PROOF_R13_S17, PUBLIC_INPUTS
 from tests.kernels.device.fake_cuda import FakeDriver
@@ -329,7 +329,7 @@ def test_an_engine_holds_its_lock_while_the_driver_is_asked_and_gives_it_back_fo
         rest.append((section, lock.locked()))
         return point
 
-    monkeypatch.setattr(target_gpu, "group_point", ends)
+    monkeypatch.setattr(gpu_target, "group_point", ends)
     watched.calls.clear()
     for _ in range(2):
         assert prover.prove(prepared, turn).hex() == PROOF_R13_S17

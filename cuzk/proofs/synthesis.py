@@ -36,7 +36,7 @@ def synthesis_on(choice: Choice, circuit: Circuit) -> Iterator[Synthesis]:
     if choice.card is None:
         yield CpuSynthesis(choice.host, circuit)
         return
-    from cuzk.groth16.synthesis_gpu import HostSynthesis  # needs numba-cuda
+    from cuzk.groth16.gpu.synthesis import HostSynthesis  # needs numba-cuda
     from cuzk.kernels.device.cuda import CudaDevice
 
     with CudaDevice(choice.card.uuid) as device, closing(HostSynthesis(device, circuit)) as synthesis:

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.events import Progress
-from cuzk.groth16.card_clock import CardClock
-from cuzk.groth16.card_plan import SectionPlan
-from cuzk.groth16.full_scalars_gpu import FullScalars
-from cuzk.groth16.points_on_card import PointSource
-from cuzk.groth16.synthesis_gpu import SectionScalars
+from cuzk.groth16.gpu.card_clock import CardClock
+from cuzk.groth16.gpu.card_plan import SectionPlan
+from cuzk.groth16.gpu.full_scalars import FullScalars
+from cuzk.groth16.gpu.points_on_card import PointSource
+from cuzk.groth16.gpu.synthesis import SectionScalars
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.device.keeper import Keeper
@@ -105,7 +105,7 @@ class PassingPoints(Keeper):
 
 
 class StreamedSection(Keeper):
-    """The sum over a section with bits and full scalars; resident twin: `sums_gpu.BitsAndFull`."""
+    """The sum over a section with bits and full scalars; resident twin: `sums.BitsAndFull`."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class StreamedSection(Keeper):
 
 class StreamedMsm(Keeper):
     """The sum of h_i times point i of section h, whose coefficients lie in reversed digits; resident twin:
-    `sums_gpu.ResidentMsm`.
+    `sums.ResidentMsm`.
     """
 
     def __init__(

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from cuzk.events import Progress
-from cuzk.groth16.card_clock import CardClock
-from cuzk.groth16.card_plan import CardPlan, SectionPlan
-from cuzk.groth16.full_scalars_gpu import FullScalars
+from cuzk.groth16.gpu.card_clock import CardClock
+from cuzk.groth16.gpu.card_plan import CardPlan, SectionPlan
+from cuzk.groth16.gpu.full_scalars import FullScalars
+from cuzk.groth16.gpu.points_on_card import PointSource
+from cuzk.groth16.gpu.streamed import PassingPoints, StreamedMsm, StreamedSection
+from cuzk.groth16.gpu.synthesis import SectionScalars
 from cuzk.groth16.parameters.params_file import SECTIONS, SectionName
-from cuzk.groth16.points_on_card import PointSource
-from cuzk.groth16.streamed_gpu import PassingPoints, StreamedMsm, StreamedSection
-from cuzk.groth16.synthesis_gpu import SectionScalars
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray
 from cuzk.kernels.device.keeper import Keeper
@@ -38,7 +38,7 @@ def run_in_parts(
 
 
 class ResidentMsm:
-    """The sum of h_i times point i of section h, on the card; streamed twin: `streamed_gpu.StreamedMsm`."""
+    """The sum of h_i times point i of section h, on the card; streamed twin: `streamed.StreamedMsm`."""
 
     def __init__(self, msm: GpuMsm, plan: SectionPlan, clock: CardClock) -> None:
         self._msm, self._plan, self._clock = msm, plan, clock

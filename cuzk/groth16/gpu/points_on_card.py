@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.groth16.card_plan import form_of, of_decoder
+from cuzk.groth16.gpu.card_plan import form_of, of_decoder
 from cuzk.groth16.parameters.params_file import ParameterFile, Parameters, PointCounts, SectionName
 from cuzk.groth16.parameters.verifying_key import VerifyingKey
 from cuzk.groth16.target import bad_point

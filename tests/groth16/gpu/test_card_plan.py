@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cuzk.errors import ResourceError
-from cuzk.groth16.card_plan import PHASES, CardFacts, CardPlan, Part
+from cuzk.groth16.gpu.card_plan import PHASES, CardFacts, CardPlan, Part
 from cuzk.groth16.parameters.params_file import SECTIONS, PointCounts
 from cuzk.groth16.qap import FullCounts
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU

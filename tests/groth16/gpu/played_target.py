@@ -17,13 +17,15 @@ import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzk.circuit.builder import Circuit
-from cuzk.groth16 import full_scalars_gpu, streamed_gpu, sums_gpu, target_gpu
-from cuzk.groth16.card_plan import CardPlan
 from cuzk.groth16.encoding import g1_of_coordinates, g2_of_coordinates
+from cuzk.groth16.gpu import full_scalars, sums
+from cuzk.groth16.gpu import streamed as passing
+from cuzk.groth16.gpu import target as gpu_target
+from cuzk.groth16.gpu.card_plan import CardPlan
+from cuzk.groth16.gpu.points_on_card import PointsOfFile
+from cuzk.groth16.gpu.target import GpuTarget
 from cuzk.groth16.parameters.params_file import SectionName, open_parameters
-from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import begin_sums
-from cuzk.groth16.target_gpu import GpuTarget
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.field_type import FQ2_GPU, FQ_GPU
@@ -33,7 +35,7 @@ from cuzk.kernels.gpu.points import decode_kernel, gather_kernel
 from cuzk.kernels.gpu.selection import take_reversed
 from cuzk.kernels.modulus import FQ
 from cuzk.kernels.ntt import TRANSFORMS, quotient
-from tests.groth16.played_circuit import EFFECTS, arguments
+from tests.groth16.gpu.played_circuit import EFFECTS, arguments
 from tests.kernels.device.fake_cuda import FakeDriver, card
 from tests.toy_circuit import toy_values
 
@@ -167,13 +169,13 @@ def playing_driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
             driver.effects[kernel.name] = play(form.degree)
     monkeypatch.setattr(take_reversed, "name", "take reversed")
     driver.effects["take reversed"] = reversed_scalars
-    for module in (sums_gpu, streamed_gpu, full_scalars_gpu):
+    for module in (sums, passing, full_scalars):
         monkeypatch.setattr(module, "GpuMsm", PlayedSum)
-    for module in (sums_gpu, streamed_gpu):
+    for module in (sums, passing):
         monkeypatch.setattr(module, "GpuSelectedSum", PlayedSum)
         monkeypatch.setattr(module, "curve_of", lambda form: _Group)
-    monkeypatch.setattr(target_gpu, "quotient", played_quotient)
-    monkeypatch.setattr(target_gpu, "group_point", lambda section, point: point)
+    monkeypatch.setattr(gpu_target, "quotient", played_quotient)
+    monkeypatch.setattr(gpu_target, "group_point", lambda section, point: point)
     return driver
 
 

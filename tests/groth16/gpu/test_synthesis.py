@@ -22,18 +22,18 @@ from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.rows import evaluate_side, unsatisfied_row
 from cuzk.circuit.witness import Assignment, FreeValues, free_places
 from cuzk.errors import ResourceError
-from cuzk.groth16.synthesis import CpuSynthesis
-from cuzk.groth16.synthesis_gpu import DeviceSynthesis, HostSynthesis
+from cuzk.groth16.gpu.synthesis import DeviceSynthesis, HostSynthesis
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.gpu.jit import CudaKernel
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import built_circuit, circuit_of, free_values
+from cuzk.proofs.synthesis import CpuSynthesis
 from cuzk.sector.porep.c1_reader import read_c1
 from cuzk.sector.post import read_post
 from cuzk.sector.update import read_update
 from tests.circuit.plain import free
 from tests.gpu.compared import HOST, assert_equal, assert_scalars_equal
-from tests.groth16.played_circuit import EFFECTS
+from tests.groth16.gpu.played_circuit import EFFECTS
 from tests.kernels.device.fake_cuda import FakeDriver, card
 from tests.sector.other_vectors import pieces_of
 from tests.sector.porep.documents import POREP

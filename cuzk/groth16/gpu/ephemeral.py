@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuzk.circuit.builder import Circuit
-from cuzk.groth16.card_plan import form_of
 from cuzk.groth16.generate import key_alone
+from cuzk.groth16.gpu.card_plan import form_of
+from cuzk.groth16.gpu.points_on_card import SectionReader
 from cuzk.groth16.parameters.params_file import PointCounts, SectionName
 from cuzk.groth16.parameters.verifying_key import VerifyingKey
-from cuzk.groth16.points_on_card import SectionReader
 from cuzk.groth16.qap import point_counts
 from cuzk.groth16.values_at_tau import Trapdoors, ValuesAtTau
 from cuzk.kernels.device.cpu import CpuDevice

@@ -1,7 +1,7 @@
 """What a proof will take of a GPU's memory, and how its sums are cut to fit: worked out before the start.
 
 Everything is known from counts and from a few facts of the card, so that a plan can be shown for a circuit
-whose parameters are not here, and tested without a card. `target_gpu` allocates what stands here.
+whose parameters are not here, and tested without a card. `target` allocates what stands here.
 
 Memory     a *part* lies on the card from the moment it is needed to the end of the process, most of them, or
            during one phase: while points are checked at a file's first use, or while a proof is computed

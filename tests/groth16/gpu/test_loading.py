@@ -20,18 +20,18 @@ if find_spec("numba_cuda") is None:
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, OnEvent, StageAdvanced, StageDone, StageStarted
+from cuzk.groth16.gpu.points_on_card import PointsOfFile
+from cuzk.groth16.gpu.target import GpuTarget, resident
 from cuzk.groth16.parameters import watched_file
 from cuzk.groth16.parameters.params_file import SECTIONS, SectionName, open_parameters
-from cuzk.groth16.points_on_card import PointsOfFile
 from cuzk.groth16.prove import begin_proof
-from cuzk.groth16.target_gpu import GpuTarget, resident
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_card import describe
 from cuzk.kernels.gpu import points as points_module
 from cuzk.kernels.gpu import sum_schedule
+from tests.groth16.gpu.played_target import proven_idly, streamed, target_on
 from tests.groth16.parameters.test_watched_file import fail_at
-from tests.groth16.played_target import proven_idly, streamed, target_on
 from tests.kernels.device.fake_cuda import FakeDriver
 from tests.toy_circuit import toy_values
 
