@@ -55,7 +55,7 @@ class GpuTimes:
         self._own: dict[tuple[Kind, int | None], list[tuple[int, int]]] = {}
         shared: dict[Kind, list[tuple[int, int]]] = {kind: [] for kind in Kind}
         self._calls = [_UnderWay(span) for span in recent.open if span.kind is Kind.CALL]
-        under_way = {_call(one.span): one for one in self._calls}
+        under_way = {one.span.attempt: one for one in self._calls}
         for spans in (recent.ended, recent.open):
             for span in spans:
                 end = recent.now_ms if span.end_ms is None else span.end_ms
@@ -63,7 +63,7 @@ class GpuTimes:
                     shared[span.kind].append((span.start_ms, end))
                     continue
                 self._own.setdefault((span.kind, span.device), []).append((span.start_ms, end))
-                if span.kind is not Kind.CALL and (one := under_way.get(_call(span))) is not None:
+                if span.kind is not Kind.CALL and (one := under_way.get(span.attempt)) is not None:
                     one.hear(span)
         self._ready = merged(shared[Kind.QUEUE] + shared[Kind.TAKEN])
         self._synthesis = merged(shared[Kind.SYNTHESIS])
@@ -132,11 +132,6 @@ class _UnderWay:
         if not locks:
             return self.span.start_ms
         return min((start for start in self._locked_ms if start >= self._told_ms), default=None)
-
-
-def _call(span: Span) -> tuple[str, int | None, int | None]:
-    """What all spans of an attempt to prove a partition have in common."""
-    return span.job, span.partition, span.worker
 
 
 class KernelClock:

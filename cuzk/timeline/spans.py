@@ -45,6 +45,10 @@ WORKERS_PER_GPU = 2
 _Key = tuple[Kind, "int | None", "int | None"]  # with partition and worker
 
 
+#: Job, partition, worker.
+Attempt = tuple[str, "int | None", "int | None"]
+
+
 class Span(NamedTuple):
     """Something that took time. `end_ms` is None where the log does not say. A tuple, as there are many."""
 
@@ -56,6 +60,11 @@ class Span(NamedTuple):
     start_ms: int
     end_ms: int | None
     failed: bool
+
+    @property
+    def attempt(self) -> Attempt:
+        """What all spans of a worker's attempt to prove a partition have in common."""
+        return self.job, self.partition, self.worker
 
     @property
     def took_ms(self) -> int:

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from itertools import accumulate
 
 from cuzk.timeline.analyze import Run
-from cuzk.timeline.spans import Kind, Span
+from cuzk.timeline.spans import Attempt, Kind, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +22,10 @@ class Track:
 
 def gpu_tracks(run: Run) -> dict[int, list[Track]]:
     """By device, a track a worker; several where it began a call before the end of its last."""
-    within: dict[_Call, list[Span]] = {}
+    within: dict[Attempt, list[Span]] = {}
     for kind in (Kind.WAIT, Kind.LOCK, Kind.KERNEL):
         for span in all_spans(run, kind):
-            within.setdefault(_call(span), []).append(span)
+            within.setdefault(span.attempt, []).append(span)
     by_worker: dict[tuple[int, int], list[Span]] = {}  # a worker without a number comes first
     for span in all_spans(run, Kind.CALL):
         assert span.device is not None
@@ -36,7 +36,7 @@ def gpu_tracks(run: Run) -> dict[int, list[Track]]:
             inner = [
                 span
                 for call in lane
-                for span in within.get(_call(call), ())
+                for span in within.get(call.attempt, ())
                 if call.start_ms <= span.start_ms <= end_of(call, run)
             ]
             label = "worker" if worker < 0 else f"worker {worker}"
@@ -64,14 +64,6 @@ def all_spans(run: Run, kind: Kind) -> list[Span]:
     """Spans that ended and those that did not, by start."""
     left = [span for span in run.work.open if span.kind is kind]
     return sorted(run.work.ended[kind] + left, key=lambda span: span.start_ms)
-
-
-_Call = tuple[str, "int | None", "int | None"]
-
-
-def _call(span: Span) -> _Call:
-    """What spans of one call have in common."""
-    return span.job, span.partition, span.worker
 
 
 def end_of(span: Span, run: Run) -> int:
