@@ -183,6 +183,14 @@ def targets_on_cards(driver: FakeDriver, params: Path, count: int) -> list[GpuTa
     return [GpuTarget(CpuDevice(threads=1), f"cuda:{k}", open_device, points) for k in range(count)]
 
 
+def loaded_target(driver: FakeDriver, params: Path, toy: Circuit) -> GpuTarget:
+    target = target_on(driver, params)
+    target.prepare()
+    target.opened(toy)
+    target.loaded()
+    return target
+
+
 def slow_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Slow enough that cards keep pace; how many bytes were asked for, each time."""
     asked, preadv = list[int](), os.preadv
@@ -207,10 +215,8 @@ def test_cards_that_load_together_read_the_file_once(
     small_chunks(monkeypatch)
     counts = open_parameters(toy_params).counts
     total = 96 * (counts.h + counts.l + counts.a + counts.b) + 192 * counts.b
-    alone, asked = target_on(driver, toy_params), slow_disk(monkeypatch)
-    alone.prepare()
-    alone.opened(toy)
-    alone.loaded()
+    asked = slow_disk(monkeypatch)
+    alone = loaded_target(driver, toy_params, toy)
     assert sum(asked) == total
     asked.clear()
     together, all_start = targets_on_cards(driver, toy_params, 3), threading.Barrier(3)
@@ -243,10 +249,7 @@ def test_a_card_that_gives_up_leaves_the_others_what_they_need(
     with pytest.raises(CancelledError, match="given up"):
         given_up.loaded()
     goes_on.loaded()
-    alone = target_on(driver, toy_params)
-    alone.prepare()
-    alone.opened(toy)
-    alone.loaded()
+    alone = loaded_target(driver, toy_params, toy)
     assert rows_of(goes_on) == rows_of(alone)
     for target in (goes_on, alone):
         target.close()
