@@ -183,8 +183,7 @@ def targets_on_cards(driver: FakeDriver, params: Path, count: int) -> list[GpuTa
     return [GpuTarget(CpuDevice(threads=1), f"cuda:{k}", open_device, points) for k in range(count)]
 
 
-def loaded_target(driver: FakeDriver, params: Path, toy: Circuit) -> GpuTarget:
-    target = target_on(driver, params)
+def loaded(target: GpuTarget, toy: Circuit) -> GpuTarget:
     target.prepare()
     target.opened(toy)
     target.loaded()
@@ -215,8 +214,9 @@ def test_cards_that_load_together_read_the_file_once(
     small_chunks(monkeypatch)
     counts = open_parameters(toy_params).counts
     total = 96 * (counts.h + counts.l + counts.a + counts.b) + 192 * counts.b
+    alone = target_on(driver, toy_params)
     asked = slow_disk(monkeypatch)
-    alone = loaded_target(driver, toy_params, toy)
+    loaded(alone, toy)
     assert sum(asked) == total
     asked.clear()
     together, all_start = targets_on_cards(driver, toy_params, 3), threading.Barrier(3)
@@ -249,7 +249,7 @@ def test_a_card_that_gives_up_leaves_the_others_what_they_need(
     with pytest.raises(CancelledError, match="given up"):
         given_up.loaded()
     goes_on.loaded()
-    alone = loaded_target(driver, toy_params, toy)
+    alone = loaded(target_on(driver, toy_params), toy)
     assert rows_of(goes_on) == rows_of(alone)
     for target in (goes_on, alone):
         target.close()
