@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -16,17 +17,26 @@ from cuzk.engine.events import What
 from cuzk.engine.jobs import Job, JobResult, Priority, Status
 from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.settings import Settings
+from cuzk.engine.turn import Turn
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, EngineError, ProofError, ResourceError
-from tests.engine.fakes import FakeSetup, FakeWork, raises, stalls, wrong
+from tests.engine.fakes import Fate, FakeSetup, FakeWork, raises, stalls, wrong
 from tests.engine.hall import Records
 
 MIB = 1 << 20
 SOON_S = 30.0  # by far more than anything here takes
 
 
-def pipeline(*devices: str, recorder: Any = None, host_bytes: int = 64 * MIB, **settings: Any) -> Pipeline:
+def pipeline(
+    *devices: str,
+    recorder: Any = None,
+    host_bytes: int = 64 * MIB,
+    clock: Callable[[], float] = time.monotonic,
+    **settings: Any,
+) -> Pipeline:
     places = [DevicePlace(name=name, memory_bytes=MIB) for name in devices or ("cuda:0",)]
-    return Pipeline(places, host_bytes=host_bytes, settings=Settings(**settings), recorder=recorder)
+    return Pipeline(
+        places, host_bytes=host_bytes, settings=Settings(**settings), recorder=recorder, clock=clock
+    )
 
 
 def result_of(job: Job) -> JobResult:
@@ -39,23 +49,38 @@ def engine_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("cuzk ")]
 
 
+def until(holds: Callable[[], bool], engine: Pipeline) -> None:
+    end = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < end, engine.status()
+        time.sleep(0.001)
+
+
+def at_work(engine: Pipeline, *devices: int) -> list[str]:
+    """Jobs of busy workers, of all devices or those."""
+    found = [engine.status().devices[k] for k in devices] or engine.status().devices
+    return [worker.job_id for device in found for worker in device.workers if worker.job_id]
+
+
 def idle(engine: Pipeline) -> None:
     """Waits until every thread has let go of what it had."""
-    end = time.monotonic() + SOON_S
-    while time.monotonic() < end:
-        status = engine.status()
-        workers = [worker for device in status.devices for worker in device.workers]
-        if not status.jobs and all(worker.job_id is None for worker in workers):
-            return
-        time.sleep(0.001)
-    raise AssertionError(engine.status())
+    until(lambda: not engine.status().jobs and not at_work(engine), engine)
 
 
 def until_a_worker_is_busy(engine: Pipeline) -> None:
-    end = time.monotonic() + SOON_S
-    while not any(worker.job_id for worker in engine.status().devices[0].workers):
-        assert time.monotonic() < end
-        time.sleep(0.001)
+    until(lambda: bool(at_work(engine, 0)), engine)
+
+
+def begins_and_stalls(begun: threading.Event, until: threading.Event) -> Fate:
+    """The device holds still, and that is told when it has begun."""
+
+    def fate(turn: Turn) -> None:
+        with turn.on_device():
+            begun.set()
+            until.wait(SOON_S)
+            turn.boundary()
+
+    return fate
 
 
 def test_jobs_of_many_partitions_come_out_whole() -> None:
@@ -154,11 +179,9 @@ def test_no_more_partitions_are_prepared_ahead_than_the_settings_say() -> None:
     work = FakeWork("a", tuple(range(20)), setup, preparing=prepared.append)
     with pipeline(partition_workers=2, synthesis_lookahead=3) as engine:
         job = engine.submit(work)
-        end = time.monotonic() + SOON_S
-        while engine.status().ready < 5 and time.monotonic() < end:
-            time.sleep(0.001)
-        time.sleep(0.02)
         # two on the device, three that may wait, and one in the hands of each preparer
+        until(lambda: len(at_work(engine)) == 2 and engine.status().ready == 3 + 2, engine)
+        time.sleep(0.02)  # in which nothing more may happen
         assert len(prepared) == 2 + 3 + 2
         release.set()
         assert result_of(job).require_proof() == work.whole_proof
@@ -233,11 +256,16 @@ def test_a_device_that_is_lost_leaves_its_work_to_the_others() -> None:
 
 
 def test_a_stalled_kernel_is_reported_and_its_job_ends_at_its_deadline() -> None:
-    release = threading.Event()
-    setup = FakeSetup(fates={"cuda:0": deque([stalls(release)])})
-    with pipeline(stall_after_s=0.01) as engine:
+    begun, release, now = threading.Event(), threading.Event(), [0.0]
+    setup = FakeSetup(fates={"cuda:0": deque([begins_and_stalls(begun, release)])})
+    with pipeline(stall_after_s=0.01, clock=lambda: now[0]) as engine:
         events = engine.events()
         job = engine.submit(FakeWork("stuck", setup=setup), deadline_s=0.05)
+        assert begun.wait(SOON_S)
+        now[0] = 0.04
+        until(lambda: any(worker.stalled for worker in engine.status().devices[0].workers), engine)
+        assert job.result is None
+        now[0] = 0.05
         assert result_of(job).status is Status.TIMEOUT
         workers = engine.status().devices[0].workers
         assert [worker.stalled for worker in workers if worker.job_id == "stuck"] == [True]
@@ -248,45 +276,44 @@ def test_a_stalled_kernel_is_reported_and_its_job_ends_at_its_deadline() -> None
 
 def test_nobody_waits_for_the_lock_of_a_device_that_stands_still() -> None:
     """What its twin waits with goes back, the job ends at its deadline, or when the kernel has ended."""
-    release = threading.Event()
-    setup = FakeSetup(fates={"cuda:0": deque([stalls(release)])})
-    with pipeline(stall_after_s=0.02) as engine:
+    begun, release, now = threading.Event(), threading.Event(), [0.0]
+    setup = FakeSetup(fates={"cuda:0": deque([begins_and_stalls(begun, release)])})
+    with pipeline(stall_after_s=0.02, clock=lambda: now[0]) as engine:
         stuck = engine.submit(FakeWork("stuck", setup=setup))
-        until_a_worker_is_busy(engine)
+        assert begun.wait(SOON_S)
         late = engine.submit(FakeWork("late", setup=setup), deadline_s=0.1)
         patient = engine.submit(FakeWork("patient", setup=setup))
+        until(lambda: len(at_work(engine)) == 2, engine)
+        now[0] = 0.05
+        until(lambda: at_work(engine) == ["stuck"], engine)  # nobody is kept behind it
+        assert late.result is None
+        now[0] = 0.1
         assert result_of(late).status is Status.TIMEOUT
-        end = time.monotonic() + SOON_S
-        while at_work(engine) != ["stuck"]:  # nobody is kept behind it
-            assert time.monotonic() < end, engine.status()
-            time.sleep(0.001)
         release.set()
         assert {result_of(job).status for job in (stuck, patient)} == {Status.COMPLETED}
 
 
-def at_work(engine: Pipeline) -> list[str | None]:
-    """Jobs of busy workers."""
-    workers = [worker for device in engine.status().devices for worker in device.workers]
-    return [worker.job_id for worker in workers if worker.job_id]
-
-
 def test_what_a_stalled_device_is_at_is_proven_on_another_and_its_own_end_is_forgotten() -> None:
-    begun, release = threading.Event(), threading.Event()
-
-    def begins_and_stalls(turn: Any) -> None:
-        begun.set()
-        stalls(release)(turn)
+    """No other worker is at anything when the clock moves, or it would have stalled too."""
+    begun, release, now = threading.Event(), threading.Event(), [0.0]
 
     def not_before_the_other(turn: Any) -> None:
         assert begun.wait(SOON_S)
 
     setup = FakeSetup(
-        fates={"cuda:0": deque([begins_and_stalls]), "cuda:1": deque([not_before_the_other] * 2)}
+        fates={
+            "cuda:0": deque([begins_and_stalls(begun, release)]),
+            "cuda:1": deque([not_before_the_other] * 2),
+        }
     )
-    with pipeline("cuda:0", "cuda:1", stall_after_s=0.02) as engine:
+    with pipeline("cuda:0", "cuda:1", stall_after_s=0.02, clock=lambda: now[0]) as engine:
         events = engine.events()
         works = [FakeWork(f"w{k}", (0, 1, 2), setup) for k in range(4)]
         jobs = [engine.submit(work) for work in works]
+        until(lambda: not engine.status().pending and not engine.status().ready, engine)
+        assert begun.wait(SOON_S)
+        until(lambda: not at_work(engine, 1), engine)
+        now[0] = 1.0
         for work, job in zip(works, jobs, strict=True):
             assert result_of(job).require_proof() == work.whole_proof
         assert [device.set_aside for device in engine.status().devices] == [None, None]
@@ -307,10 +334,7 @@ def test_critical_work_begins_at_the_next_boundary_though_every_worker_is_busy()
         with turn.on_device():
             kernels.append("first")
             begun.set()
-            end = time.monotonic() + SOON_S
-            while not engine.find("urgent") or not is_waiting(engine, "urgent"):
-                assert time.monotonic() < end, engine.status()
-                time.sleep(0.001)
+            until(lambda: engine.find("urgent") is not None and is_waiting(engine, "urgent"), engine)
             turn.boundary()
             kernels.append("second")
 
@@ -346,8 +370,10 @@ def test_a_job_cancelled_on_the_device_ends_at_the_next_boundary() -> None:
 
     setup = FakeSetup(fates={"cuda:0": deque([two_kernels])})
     with pipeline() as engine:
-        job, other = engine.submit(FakeWork("a", setup=setup)), engine.submit(FakeWork("b", setup=setup))
-        assert begun.wait(SOON_S) and job.cancel()
+        job = engine.submit(FakeWork("a", setup=setup))
+        assert begun.wait(SOON_S)
+        other = engine.submit(FakeWork("b", setup=setup))
+        assert job.cancel()
         assert result_of(job).status is Status.CANCELLED
         release.set()
         assert result_of(other).status is Status.COMPLETED
@@ -448,7 +474,7 @@ def test_an_exception_in_the_callers_block_cancels_what_is_under_way() -> None:
     release = threading.Event()
     with pytest.raises(KeyError), pipeline() as engine:
         job = engine.submit(FakeWork("a", preparing=lambda _: release.wait(SOON_S)))
-        threading.Timer(0.01, release.set).start()
+        job.then(lambda _: release.set())
         raise KeyError
     assert result_of(job).status is Status.CANCELLED
     assert engine_threads() == []
@@ -462,12 +488,12 @@ def test_what_a_job_held_is_gone_when_it_has_ended() -> None:
         result_of(job)
         idle(engine)
         del work
-        for _ in range(100):  # a thread may be on its way back to its queue
+
+        def is_gone() -> bool:
             gc.collect()
-            if held() is None:
-                break
-            time.sleep(0.001)
-        assert held() is None
+            return held() is None
+
+        until(is_gone, engine)  # a thread may be on its way back to its queue
 
 
 # ---- anything at once ----
