@@ -19,7 +19,7 @@ from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.settings import Settings
 from cuzk.engine.turn import Turn
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, EngineError, ProofError, ResourceError
-from tests.engine.fakes import Fate, FakeSetup, FakeWork, raises, stalls, wrong
+from tests.engine.fakes import FakeSetup, FakeWork, Fate, raises, stalls, wrong
 from tests.engine.hall import Records
 
 MIB = 1 << 20
