@@ -274,6 +274,7 @@ class Board:
         text = f"worker {worker.number}, for {self.clock() - worker.since:.0f} s"
         self.say(What.STALLED, unit=unit, device=device, text=text)
         device.lock.wake()
+        self.notify()  # what was left to it is for others
         if unit.run.is_over or all(other.is_stalled for other in self.takers(unit)):
             return
         worker.is_lost = True

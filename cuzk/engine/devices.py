@@ -56,6 +56,7 @@ class Worker:
     """A GPU worker's place: number over all devices, and what it is at.
 
     since           when it took the unit, or if that is later, the device
+    waits           it has asked for something to do, and there was nothing
     computes        it has, or had, the device for the unit
     is_stalled      it has been at the unit for too long
     is_lost         somebody else has got its unit: what it reports is forgotten; its thread reads it unlocked
@@ -66,6 +67,7 @@ class Worker:
     device: Device
     unit: Unit | None = None
     since: float = 0.0
+    waits: bool = False
     computes: bool = False
     is_stalled: bool = False
     is_lost: bool = False
@@ -99,6 +101,14 @@ class Device:
     def is_stalled(self) -> bool:
         """Whether a kernel does not end: until it does, nothing is begun here. May be read unlocked."""
         return any(worker.is_stalled for worker in self.workers)
+
+    @property
+    def load(self) -> tuple[int, float]:
+        """How many units are under way here, and when the first of them was taken: of two devices with as
+        many, the smaller of these has time for another one sooner.
+        """
+        taken = [worker.unit.since for worker in self.workers if worker.unit is not None]
+        return len(taken), min(taken, default=0.0)
 
     def serves(self, setup: Setup) -> bool:
         """Whether it may be given partitions of that setup."""

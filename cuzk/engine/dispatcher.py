@@ -135,12 +135,15 @@ class Dispatcher:
         return self._next("prove", lambda: self._choose(worker), wait=wait)
 
     def _choose(self, worker: Worker) -> Prove | Open | Close | None:
-        board = self._board
+        board, worker.waits = self._board, False
         chosen = board.placing.choose(worker)
-        if chosen is None and board.is_over:
-            slot = worker.device.eviction()
-            return None if slot is None else closing(slot)
-        return self._begin_proof(worker, chosen) if isinstance(chosen, Unit) else chosen
+        if chosen is None and board.is_over and (slot := worker.device.eviction()) is not None:
+            chosen = closing(slot)
+        errand = self._begin_proof(worker, chosen) if isinstance(chosen, Unit) else chosen
+        worker.waits = errand is None
+        if errand is not None and len(board.ready):
+            board.changed["prove"].notify_all()  # what was left to this worker may be another one's now
+        return errand
 
     def _begin_proof(self, worker: Worker, unit: Unit) -> Prove:
         board = self._board

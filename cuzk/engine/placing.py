@@ -2,7 +2,8 @@
 
 0 nothing   while the device stands still
 1 close     what is spoilt, or idle on a device that is set aside
-2 prove     the first unit whose setup is open here; one whose setup a twin is opening is passed over
+2 prove     the first unit whose setup is open here, but leave to a device that has time for it sooner what a
+            worker there waits for; one whose setup a twin is opening is passed over
 3 open      the setup of the first unit that has none here; idle setups make room, unless other devices have
             it and workers enough; but none that a unit which is being prepared, and goes first, will need at
             once; if that is not enough the worker waits rather than let later units pass for ever
@@ -12,6 +13,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,20 +93,51 @@ class Placing:
             return closing(slot)
         if device.set_aside is not None:
             return None
+        share = self._share_of(worker)
         for unit in self._ready:
             if not device.can_take(unit):
                 continue
             setup = unit.run.work.setup
-            found = device.slots.get(self.slot_key(worker, setup))
+            found = self._slot(worker, unit)
             if found is None:
                 opened = self._open_if_room(worker, setup)
                 if opened is not None:
                     return opened
                 if not self._others_do(device, unit):
                     return self._make_room(device, unit)
-            elif found.state is SlotState.OPEN and not found.spoilt:
+            elif unit is share:
                 return unit
         return self._open_ahead(worker)
+
+    def _slot(self, worker: Worker, unit: Unit) -> Slot | None:
+        return worker.device.slots.get(self.slot_key(worker, unit.run.work.setup))
+
+    def _share_of(self, asking: Worker) -> Unit | None:
+        """The first unit that falls to this worker's device, if all that is ready went at once to where a
+        worker waits and there is time for it soonest.
+        """
+        free = {
+            device: [worker for worker in device.workers if worker.waits or worker is asking]
+            for device in sorted(self._devices, key=lambda device: device is not asking.device)
+            if device.set_aside is None and not device.is_stalled and device.to_close() is None
+        }
+        load = {device: device.load for device in free}
+        for unit in self._ready:
+            takers = []
+            for device, workers in free.items():
+                if workers and device.can_take(unit):
+                    slot = self._slot(workers[0], unit)
+                    if slot is None and device is not asking.device:
+                        free[device] = []  # it opens this first, or waits until it can
+                    elif slot is not None and slot.state is SlotState.OPEN and not slot.spoilt:
+                        takers.append(device)
+            if takers:
+                best = min(takers, key=load.__getitem__)  # the one that asks, of two with equal loads
+                if best is asking.device:
+                    return unit
+                free[best] = free[best][1:]
+                load[best] = (load[best][0] + 1, math.inf)
+        return None
 
     def _make_room(self, device: Device, unit: Unit) -> Close | None:
         """For its setup; None while there is nothing to close."""

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from cuzk.engine.devices import Device, SlotState
 from cuzk.engine.dispatcher import Verdict
 from cuzk.engine.jobs import Job, Priority, Run, Stage, Status, Unit
 from cuzk.engine.placing import Close, Open, Prepare, Prove
@@ -20,18 +21,19 @@ from cuzk.errors import CuzkError, DeviceError, DeviceFault, ResourceError
 from tests.engine.fakes import FakeSetup, FakeWork, fake_proof
 from tests.engine.hall import Hall
 
-CARD_BYTES, HOST_BYTES, INPUT_BYTES = 10, 60, 30
+CARDS = 3
+CARD_BYTES, HOST_BYTES, INPUT_BYTES = 10, 90, 30
 PREPARERS = 2
 DRAIN_STEPS = 10_000  # far more than any drain takes
 
 
 class Engine(RuleBasedStateMachine):
-    """Two cards of two workers, two preparers, an assembler; setups of which one or two fit a card."""
+    """Three cards of two workers, two preparers, an assembler; setups of which one or two fit a card."""
 
     def __init__(self) -> None:
         super().__init__()
         self.hall = Hall(
-            {"cuda:0": CARD_BYTES, "cuda:1": CARD_BYTES},
+            {f"cuda:{k}": CARD_BYTES for k in range(CARDS)},
             host_bytes=HOST_BYTES,
             input_bytes=INPUT_BYTES,
             results_kept=3,
@@ -46,6 +48,8 @@ class Engine(RuleBasedStateMachine):
         self.jobs: list[tuple[Job, FakeWork]] = []
         self.preparing: list[Prepare | Close] = []
         self.working: dict[int, Prove | Open | Close] = {}
+        self.asleep: set[int] = set()  # workers who found nothing, until somebody says that something changed
+        self.hall.board.changed["prove"].notify_all = self.asleep.clear  # type: ignore[method-assign]
         self.assembling: tuple[Run, list[bytes]] | None = None
         self.is_closing = False
 
@@ -133,21 +137,30 @@ class Engine(RuleBasedStateMachine):
 
     # ---- workers ----
 
-    @rule(number=st.integers(0, 3))
+    @rule(number=st.integers(0, 2 * CARDS - 1))
     def begin_to_work(self, number: int) -> None:
-        if number in self.working:
+        if number in self.working or number in self.asleep:
             return
         device = self.hall.workers[number].device
-        ready = [unit for unit in self.units() if unit.stage is Stage.READY and device.can_take(unit)]
+        ready = [unit for unit in self.units() if unit.stage is Stage.READY]
+        sooner = [
+            other
+            for other in self.hall.devices
+            if other.load < device.load and any(worker.waits for worker in other.workers)
+        ]
         errand = self.hall.next_for(number)
         if isinstance(errand, Prove):
-            open_here = [unit for unit in ready if self.is_open(device, unit)]
-            assert errand.unit is min(open_here, key=lambda unit: unit.order)
-        if errand is not None:
+            assert self.could_prove(device, errand.unit)
+            for unit in ready:
+                if unit.order < errand.unit.order and self.could_prove(device, unit):
+                    assert any(self.could_prove(other, unit) for other in sooner), "it was passed over"
+        if errand is None:
+            self.asleep.add(number)
+        else:
             self.working[number] = errand
 
     @precondition(lambda self: self.working)
-    @rule(k=st.integers(0, 3))
+    @rule(k=st.integers(0, 2 * CARDS - 1))
     def computes(self, k: int) -> None:
         number = sorted(self.working)[k % len(self.working)]
         if isinstance(self.working[number], Prove):
@@ -155,7 +168,7 @@ class Engine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.working)
     @rule(
-        k=st.integers(0, 3),
+        k=st.integers(0, 2 * CARDS - 1),
         fate=st.sampled_from(
             ["well"] * 8 + ["wrong", "wrong", "error", "fault", "memory", "mistake", "overtaken"]
         ),
@@ -219,9 +232,10 @@ class Engine(RuleBasedStateMachine):
         held = [errand.unit for errand in errands if isinstance(errand, Prepare | Prove)]
         return list(dict.fromkeys([*under_way, *held]))
 
-    def is_open(self, device: Any, unit: Unit) -> bool:
+    def could_prove(self, device: Device, unit: Unit) -> bool:
         slot = device.slots.get(unit.run.work.setup.key)
-        return slot is not None and slot.prover is not None and slot.state.value == "open" and not slot.spoilt
+        is_open = slot is not None and slot.state is SlotState.OPEN and not slot.spoilt
+        return is_open and device.can_take(unit)
 
     @invariant()
     def memory_is_what_is_held(self) -> None:

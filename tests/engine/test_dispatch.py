@@ -560,6 +560,78 @@ def test_a_setup_that_cannot_be_opened_anywhere_fails_its_jobs_with_the_cause_an
     hall.close_all()
 
 
+# ---- several devices ----
+
+
+def waiting_hall(cards: int = 3) -> Hall:
+    """All workers have the same setup open and found nothing to do."""
+    hall = Hall({f"cuda:{k}": GIB for k in range(cards)})
+    hall.submit(FakeWork("before"))
+    hall.prepare()
+    for k in range(0, 2 * cards, 2):
+        errand = hall.next_for(k)
+        assert isinstance(errand, Open)
+        hall.open(errand)
+    assert hall.prove_all() == ["before 0"] and all(hall.next_for(k) is None for k in range(2 * cards))
+    return hall
+
+
+def test_partitions_go_to_devices_that_have_none_before_a_second_goes_anywhere() -> None:
+    hall = waiting_hall()
+    hall.submit(FakeWork("a", partitions=(0, 1, 2)))
+    hall.prepare()
+    first = hall.take(0)
+    assert first is not None and first.unit.partition == 0
+    assert hall.take(1) is None, "its twin computes, and other devices have nothing to do"
+    assert [hall.take(k).unit.partition for k in (2, 4)] == [1, 2]  # type: ignore[union-attr]
+
+
+def test_a_second_partition_goes_where_the_first_began_first() -> None:
+    hall = waiting_hall()
+    hall.submit(FakeWork("a", partitions=(0, 1, 2)))
+    hall.prepare()
+    for now, worker in enumerate((4, 0, 2)):
+        hall.now = 10.0 + now
+        assert hall.take(worker) is not None
+    hall.submit(FakeWork("b", partitions=(0, 1)))
+    hall.prepare()
+    assert hall.take(3) is None, "two others are free sooner"
+    assert [hall.take(k).unit.partition for k in (5, 1)] == [0, 1]  # type: ignore[union-attr]
+
+
+def test_nothing_is_left_to_a_device_whose_workers_are_all_at_something() -> None:
+    """They open other setups: they have no partition, and take none meanwhile."""
+    hall = waiting_hall(cards=2)
+    hall.submit(FakeWork("a"))
+    hall.prepare()
+    assert hall.take(0) is not None
+    for worker, name in ((2, "x"), (3, "y")):
+        hall.submit(FakeWork(name, setup=FakeSetup(name, device_bytes=1)))
+        hall.prepare()
+        assert isinstance(hall.next_for(worker), Open)
+    hall.submit(FakeWork("b"), HIGH)
+    hall.prepare()
+    taken = hall.take(1)
+    assert taken is not None and taken.unit.run.id == "b"
+
+
+def test_what_was_left_to_a_device_that_then_stands_still_is_for_others() -> None:
+    hall = Hall({"cuda:0": GIB, "cuda:1": GIB}, stall_after_s=10)
+    hall.submit(FakeWork("a", partitions=(0, 1)))
+    hall.prepare()
+    assert hall.take(2) is not None
+    hall.now = 5.0
+    assert hall.take(0) is not None and hall.take(3) is None
+    hall.submit(FakeWork("b"))
+    hall.prepare()
+    assert hall.take(1) is None, "cuda:1 is free sooner"
+    woken: list[bool] = []
+    hall.board.changed["prove"].notify_all = lambda: woken.append(True)  # type: ignore[method-assign]
+    hall.now = 10.0
+    hall.reception.report_stalls()
+    assert woken and hall.take(1) is not None
+
+
 # ---- proofs that do not hold, devices that fail ----
 
 
