@@ -20,6 +20,7 @@ _LOG = Log("cuzk_daemon")
 class Beside:
     """A companion of a daemon, which must have been given the observation's recorder for its engine.
 
+    port  where status is served, once it is
     Of the event loop's thread, like the daemon.
     """
 
@@ -27,6 +28,7 @@ class Beside:
         self._observation, self._cards = observation, cards
         self._metrics = Metrics(observation)
         self._server: StatusServer | None = None
+        self.port: int | None = None
 
     def metrics(self) -> str:
         """For GetMetrics."""
@@ -57,7 +59,7 @@ class Beside:
             raise UsageError("status is served over TCP", where=str(address), next="name a host and a port")
         server = StatusServer(self._observation, metrics=self._metrics, token=access.token())
         try:
-            port = await server.open(address.host, address.port, tls=access.context())
+            self.port = await server.open(address.host, address.port, tls=access.context())
         except OSError as error:
             await server.close()
             raise ResourceError(
@@ -66,7 +68,7 @@ class Beside:
                 next="stop the process that listens there, or listen elsewhere",
             ) from error
         self._server = server
-        _LOG.info("status HTTP server listening", addr=f"{address.host}:{port}")
+        _LOG.info("status HTTP server listening", addr=f"{address.host}:{self.port}")
 
     def _ended(self, entry: Entry) -> None:
         outcome = entry.outcome

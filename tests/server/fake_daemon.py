@@ -23,7 +23,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--listen", default="127.0.0.1:0")
     parser.add_argument("--preload", action="append", default=[])
-    parser.add_argument("--opening-s", type=float, default=0.0)
     parser.add_argument("--drain-s", type=float, default=10.0)
     parser.add_argument("--readers", type=int, default=1)
     parser.add_argument("--host-mib", type=int, default=1024)
@@ -41,9 +40,7 @@ def main() -> None:
         drain_s=given.drain_s,
         readers=given.readers,
     )
-    prover = FakeProver(
-        opening_s=given.opening_s, host_bytes=given.host_mib * MIB, recorder=Timeline(sys.stderr.buffer)
-    )
+    prover = FakeProver(host_bytes=given.host_mib * MIB, recorder=Timeline(sys.stderr.buffer))
     try:
         daemon = Daemon(settings, prover, read_fake, prepare=go_behind, metrics=lambda: "cuzk_fake 1\n")
         asyncio.run(daemon.run())

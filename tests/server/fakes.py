@@ -9,7 +9,9 @@ ends its reader.
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 
 from cuzk.engine.events import Subscription
@@ -23,7 +25,7 @@ from cuzk.server import proving_pb2 as pb
 from cuzk.server.intake import digest_of, read_with
 from cuzk.server.kinds import KINDS, circuit_id
 from cuzk.server.seam import ProofRequest
-from tests.engine.fakes import FakeSetup, FakeWork, fake_proof
+from tests.engine.fakes import FakeSetup, FakeWork, fake_proof, stalls
 
 BAD, FAILS, DEADLY = b"bad", b"fails", b"deadly"
 MIB = 1 << 20
@@ -73,7 +75,10 @@ def proof_of(submit: pb.SubmitProofRequest) -> bytes:
 
 
 class FakeProver:
-    """Of `cuzk.server.seam`. `setup` can be given fates; `opening_s` is what loading parameters takes."""
+    """Of `cuzk.server.seam`. `setup` can be given fates.
+
+    may_open  parameters are not loaded before it is set; it is
+    """
 
     def __init__(
         self,
@@ -82,11 +87,11 @@ class FakeProver:
         host_bytes: int = 1024 * MIB,
         settings: Settings | None = None,
         recorder: Recorder | None = None,
-        opening_s: float = 0.0,
     ) -> None:
         self.settings = settings or Settings()
         self.setup = FakeSetup("porep-2KiB", device_bytes=MIB, host_bytes=MIB)
-        self.opening_s = opening_s
+        self.may_open = threading.Event()
+        self.may_open.set()
         self._pipeline = Pipeline(
             [DevicePlace(name=name, memory_bytes=16 * MIB) for name in devices],
             host_bytes=host_bytes,
@@ -103,7 +108,7 @@ class FakeProver:
 
     def preload(self, circuit: str) -> bool:
         self._require(circuit)
-        time.sleep(self.opening_s)
+        self.may_open.wait()
         return self._pipeline.preload(self.setup)
 
     def evict(self, circuit: str) -> bool:
@@ -116,6 +121,13 @@ class FakeProver:
 
     def status(self) -> EngineStatus:
         return self._pipeline.status()
+
+    def hold(self) -> threading.Event:
+        """No job ends before the event: each device stands still with its first partition until then."""
+        go_on, workers = threading.Event(), self.settings.gpu_workers_per_device
+        for device in self.status().devices:
+            self.setup.fates[device.name] = deque([stalls(go_on)] * workers)
+        return go_on
 
     def fail(self) -> None:
         """As a mistake in one of the engine's threads would have it."""

@@ -19,6 +19,7 @@ from tests.engine.fakes import FakeProver, FakeSetup, FakeWork, WrongProof, fake
 
 GIB = 1 << 30
 MIB = 1 << 20
+SOON_S = 30.0
 
 
 class PlayingSetup(FakeSetup):
@@ -107,6 +108,16 @@ class Playing:
         job = self.engine.submit(work, request_id=work.digest, priority=priority, **given)
         job.then(lambda result: self._ended(work.kind, result))
         return job
+
+    def proven(self, *jobs: Job) -> None:
+        """Waits until they have ended, and that has been told: whoever waits for a job goes on before."""
+        for job in jobs:
+            result = job.wait(SOON_S)
+            assert result is not None and result.proof is not None, result
+        end, history = time.monotonic() + SOON_S, self.observation.history
+        while not {job.id for job in jobs} <= {one.job_id for _, one in history.look().results}:
+            assert time.monotonic() < end
+            time.sleep(0.001)
 
     def _ended(self, kind: str, result: JobResult) -> None:
         self.observation.end(

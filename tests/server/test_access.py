@@ -61,7 +61,7 @@ def test_with_a_certificate_only_tls_is_spoken_and_clients_may_need_one_too(tmp_
 
     async def asked(port: str, credentials: grpc.ChannelCredentials) -> pb.ProveResponse:
         async with grpc.aio.secure_channel(f"localhost:{port}", credentials) as channel:
-            return await Caller(channel).prove(porep("a"), timeout=5)
+            return await Caller(channel).prove(porep("a"))
 
     async def scenario() -> None:
         access = Access(certificate=tmp_path / "localhost.pem", key=tmp_path / "localhost.key")

@@ -29,24 +29,22 @@ from tests.server.test_access import made
 Scenario = Callable[[Daemon, Caller, aiohttp.ClientSession], Awaitable[None]]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def played(folder: Path, scenario: Scenario, *, may_open: bool = True, **settings: Any) -> None:
+    """A daemon with its companion, from start to end.
 
-
-def played(folder: Path, scenario: Scenario, *, opening_s: float = 0.0, **settings: Any) -> None:
-    """A daemon with its companion, from start to end."""
+    may_open  at once; else when the scenario says so
+    """
 
     async def play() -> None:
-        port = free_port()
         observation = Observation()
-        prover = FakeProver(recorder=observation.recorder, opening_s=opening_s)
+        prover = FakeProver(recorder=observation.recorder)
+        if not may_open:
+            prover.may_open.clear()
         beside = Beside(observation)
         daemon = Daemon(
             DaemonSettings(
                 listen=Address(path=folder / "cuzk.sock"),
-                status_listen=Address(host="127.0.0.1", port=port),
+                status_listen=Address(host="127.0.0.1", port=0),
                 readers=0,
                 drain_s=SOON_S,
                 **settings,
@@ -56,11 +54,10 @@ def played(folder: Path, scenario: Scenario, *, opening_s: float = 0.0, **settin
             companions=[beside],
             metrics=beside.metrics,
         )
-        async with (
-            up(daemon, waits=not opening_s) as caller,
-            aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
-        ):
-            await asyncio.wait_for(scenario(daemon, caller, session), SOON_S)
+        async with up(daemon, waits=may_open) as caller:
+            await until(lambda: beside.port is not None)
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{beside.port}") as session:
+                await asyncio.wait_for(scenario(daemon, caller, session), SOON_S)
 
     asyncio.run(play())
 
@@ -94,8 +91,9 @@ def test_results_and_failures_show_with_the_daemons_own_times_and_causes(tmp_pat
 
 def test_jobs_that_wait_in_front_of_the_engine_are_in_every_count(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller, session: aiohttp.ClientSession) -> None:
+        go_on = daemon.prover.hold()
         for k in range(30):
-            await caller.call("SubmitProof", porep(f"job {k}", b"%d" % k, sector_number=2000))
+            await caller.call("SubmitProof", porep(f"job {k}", b"%d" % k))
         document = await status(session)
         queue = document["queue"]
         assert queue["jobs_waiting"] + queue["jobs_running"] == 30 and queue["jobs_waiting"] > 20
@@ -106,6 +104,7 @@ def test_jobs_that_wait_in_front_of_the_engine_are_in_every_count(tmp_path: Path
         for k in range(30):
             await caller.call("CancelProof", pb.CancelProofRequest(job_id=f"job {k}"))
         assert (await status(session))["totals"]["CANCELLED"] == 30
+        go_on.set()
 
     played(tmp_path, scenario)
 
@@ -127,18 +126,21 @@ def test_it_is_not_ready_until_parameters_are_loaded_nor_while_it_drains(tmp_pat
         async with session.get("/readyz") as response:
             assert response.status == 503 and "parameters" in await response.text()
         assert "parameters" in (await status(session))["not_ready"]
+        daemon.prover.may_open.set()
         await until(lambda: daemon.is_ready)
         async with session.get("/readyz") as response:
             assert response.status == 200
-        slow = asyncio.ensure_future(caller.prove(porep("slow", sector_number=2000)))
+        go_on = daemon.prover.hold()
+        slow = asyncio.ensure_future(caller.prove(porep("slow")))
         await until(lambda: bool(list(daemon.book.under_way)))
         daemon.end()
         await until(lambda: daemon.is_draining)
         async with session.get("/readyz") as response:
             assert response.status == 503 and "shutting down" in await response.text()
+        go_on.set()
         await slow
 
-    played(tmp_path, scenario, opening_s=0.7, preload=["porep-2k"])
+    played(tmp_path, scenario, may_open=False, preload=["porep-2k"])
 
 
 def test_the_token_of_the_service_is_that_of_its_status(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ UUID = "01234567-89ab-cdef-0123-456789abcdef"
 
 
 class Driver:
-    """As much of NVML as is asked for. `tells` is what the card knows; `hangs` stops the next answer."""
+    """As much of NVML as is asked for. While `answers` is not set it hangs, and `is_hanging` tells that."""
 
     NVML_TEMPERATURE_GPU = 0
 
@@ -23,9 +23,8 @@ class Driver:
     def __init__(self, **without: bool) -> None:
         self.without = without
         self.is_lost = self.is_shut = False
-        self.hangs = threading.Event()
-        self.hangs.set()
-        self.asked = threading.Semaphore(0)
+        self.answers, self.is_hanging = threading.Event(), threading.Event()
+        self.answers.set()
 
     def nvmlInit(self) -> None:
         if self.without.get("driver"):
@@ -35,8 +34,8 @@ class Driver:
         self.is_shut = True
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
-        self.asked.release()
-        self.hangs.wait(30)
+        while not self.answers.wait(0.01):
+            self.is_hanging.set()
         if self.is_lost or uuid != f"GPU-{UUID}":
             raise self.NVMLError("lost")
         return "card"
@@ -128,14 +127,12 @@ def test_a_driver_that_hangs_keeps_nobody_waiting_and_its_last_answer_gets_old()
     driver, now = Driver(), [0.0]
     cards = readings(driver, every_s=0.01, clock=lambda: now[0])
     until(cards.latest)
-    driver.hangs.clear()
-    while driver.asked.acquire(blocking=False):
-        pass
-    assert driver.asked.acquire(timeout=20)  # it is asked, and does not answer
+    driver.answers.clear()
+    assert driver.is_hanging.wait(20)
     begin = time.monotonic()
     assert cards.latest() != {}
     now[0] = STALE_S
     assert cards.latest() == {}
     cards.close()
     assert time.monotonic() - begin < 5
-    driver.hangs.set()
+    driver.answers.set()

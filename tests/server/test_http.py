@@ -6,6 +6,8 @@ import asyncio
 import json
 import socket
 import ssl
+import threading
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from fnmatch import fnmatch
@@ -20,6 +22,7 @@ from aiohttp import web
 from cuzk.server.door import Door
 from cuzk.server.http import MOST_READERS, StatusServer
 from cuzk.server.observation import Surroundings
+from tests.engine.fakes import stalls
 from tests.server.playing import Playing
 
 SOON_S = 20.0
@@ -134,7 +137,8 @@ def test_what_is_not_there_is_a_short_plain_answer(method: str, path: str, statu
 
 def test_a_status_of_jobs_under_way_comes_in_both_forms() -> None:
     async def scenario(session: aiohttp.ClientSession, playing: Playing) -> None:
-        playing.setup.compute_s = 0.2
+        go_on = threading.Event()
+        playing.setup.fates["cuda:0"] = deque([stalls(go_on)])
         playing.submit("porep-1000-7", 5)
         while not any(worker.job_id for worker in playing.status().devices[0].workers):
             await asyncio.sleep(0.01)
@@ -146,6 +150,7 @@ def test_a_status_of_jobs_under_way_comes_in_both_forms() -> None:
         assert [job["job_id"] for job in own["jobs"]] == ["porep-1000-7"]
         assert len(own["jobs"][0]["partitions"]) == 5
         assert {worker["job_id"] for worker in own["devices"][0]["workers"]} >= {"porep-1000-7"}
+        go_on.set()
 
     played(scenario)
 
@@ -248,6 +253,9 @@ def test_a_reader_that_takes_nothing_is_sent_away_and_nobody_else_notices() -> N
         with Playing() as playing:
             async with served(playing, every_s=0.0, patience_s=0.3) as (url, server):
                 port = int(url.rsplit(":", 1)[1])
+                # Connections have little room, as the listening socket: megabytes would take seconds to fill.
+                assert server._door._server is not None
+                server._door._server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
                 stuck = socket.socket()
                 stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 stuck.setblocking(False)
@@ -331,17 +339,21 @@ async def answers(port: int) -> bool:
 
 def test_a_connection_that_asks_for_nothing_is_closed_and_one_that_asked_is_not() -> None:
     async def play() -> None:
-        async with (
-            door(first_request_s=0.3) as port,
-            lines(port, 3) as ((silent, _), (asking, writer), (half, half_writer)),
-        ):
+        async with door(first_request_s=0.3) as port:
             request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-            writer.write(request)
+            # The server is of this thread: what is sent now is there before it takes a connection.
+            taken = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+            for line, sent in zip(taken, (b"", request, b"GET / HTT"), strict=True):
+                line.sendall(sent)
+            (silent, _), (asking, writer), (half, _) = found = [
+                await asyncio.open_connection(sock=line) for line in taken
+            ]
             assert b"200 OK" in await asking.readuntil(b"hello")
-            half_writer.write(b"GET / HTT")
             assert await is_closed(silent) and await is_closed(half)
             writer.write(request)
             assert b"200 OK" in await asking.readuntil(b"hello")
+            for _, line in found:
+                line.close()
 
     asyncio.run(play())
 

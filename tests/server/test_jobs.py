@@ -48,13 +48,16 @@ def test_the_same_request_is_proven_once_for_all_who_ask(tmp_path: Path) -> None
 
 def test_a_client_that_goes_away_stops_its_job(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        gone = caller.prove(porep("gone", sector_number=1500, registered_proof=10))
-        late = caller.prove(porep("late", sector_number=1500, registered_proof=10), timeout=0.5)
+        go_on = daemon.prover.hold()
+        gone = caller.prove(porep("gone", registered_proof=10))
+        await begun(daemon, 1)
+        late = caller.prove(porep("late", registered_proof=10), timeout=2.0)  # by far enough to arrive
         await begun(daemon, 2)
         gone.cancel()
         assert (await refused(late))[0] is grpc.StatusCode.DEADLINE_EXCEEDED
         await begun(daemon, 0)
         await until(lambda: daemon.prover.status().jobs == ())
+        go_on.set()
         assert daemon.book.cancelled["porep-c2"] == 2 and daemon.book.failed.total() == 0
 
     played(tmp_path, scenario)
@@ -62,16 +65,20 @@ def test_a_client_that_goes_away_stops_its_job(tmp_path: Path) -> None:
 
 def test_a_client_that_goes_away_leaves_the_job_to_others_who_wait(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        submit = porep("a", sector_number=500)
+        go_on, submit = daemon.prover.hold(), porep("a")
         gone, stays = caller.prove(submit), caller.prove(submit)
         await until(lambda: [entry.callers for entry in daemon.book.under_way] == [2])
         gone.cancel()
+        await until(lambda: [entry.callers for entry in daemon.book.under_way] == [1])
+        go_on.set()
         assert (await stays).result.proof == proof_of(submit)
-        kept = porep("b", sector_number=500)
+        go_on, kept = daemon.prover.hold(), porep("b")
         job_id = (await caller.call("SubmitProof", kept)).job_id
         waiter = caller.call("AwaitProof", pb.AwaitProofRequest(job_id=job_id))
         await until(lambda: [entry.callers for entry in daemon.book.under_way] == [1])
         waiter.cancel()
+        await until(lambda: [entry.callers for entry in daemon.book.under_way] == [0])
+        go_on.set()
         result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id=job_id))
         assert result.proof == proof_of(kept)
 
@@ -80,10 +87,11 @@ def test_a_client_that_goes_away_leaves_the_job_to_others_who_wait(tmp_path: Pat
 
 def test_waiting_ends_at_its_time_and_the_job_does_not(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        submit = porep("a", sector_number=700)
+        go_on, submit = daemon.prover.hold(), porep("a")
         await caller.call("SubmitProof", submit)
         late = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a", timeout_ms=50))
         assert late.status == TIMEOUT and "not done" in late.error_message and late.proof == b""
+        go_on.set()
         done = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a", timeout_ms=30_000))
         assert (done.status, done.proof) == (COMPLETED, proof_of(submit))
 
@@ -92,8 +100,9 @@ def test_waiting_ends_at_its_time_and_the_job_does_not(tmp_path: Path) -> None:
 
 def test_cancelling_answers_everyone_who_waits(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        calls = [asyncio.ensure_future(caller.prove(porep("a", sector_number=2500))) for _ in range(2)]
-        waits = caller.prove(porep("b", sector_number=2500))
+        go_on = daemon.prover.hold()
+        calls = [asyncio.ensure_future(caller.prove(porep("a"))) for _ in range(2)]
+        waits = caller.prove(porep("b"))
         # All three: one that comes after the cancelling would begin its job anew.
         await until(lambda: {entry.id: entry.callers for entry in daemon.book.under_way} == {"a": 2, "b": 1})
         for job_id in ("a", "b"):
@@ -104,6 +113,7 @@ def test_cancelling_answers_everyone_who_waits(tmp_path: Path) -> None:
         assert {result.status for result in results} == {CANCELLED}
         assert not (await caller.call("CancelProof", pb.CancelProofRequest(job_id="none"))).was_running
         await until(lambda: daemon.prover.status().jobs == ())
+        go_on.set()
 
     played(tmp_path, scenario)
 
@@ -130,11 +140,15 @@ def test_whoever_asks_while_a_job_is_done_anew_waits_for_the_new_result(tmp_path
     prover.setup.fates["cuda:0"] = deque([raises(ValueError("a mistake"))])
 
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        submit = porep("a", sector_number=300)
+        submit = porep("a")
         assert (await caller.prove(submit)).result.status == FAILED
+        go_on = daemon.prover.hold()
         again = asyncio.ensure_future(caller.prove(submit))
-        await begun(daemon, 1)
-        asked = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
+        await until(lambda: [entry.callers for entry in daemon.book.under_way] == [1])
+        asking = asyncio.ensure_future(caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a")))
+        await until(lambda: [entry.callers for entry in daemon.book.under_way] == [2])
+        go_on.set()
+        asked = await asking
         assert (asked.status, asked.proof) == (COMPLETED, proof_of(submit))
         await again
 
@@ -208,8 +222,9 @@ def overtaking(tmp_path: Path, urgent: pb.SubmitProofRequest, *, of: int) -> Non
         calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=100))) for k in range(12)]
         await begun(daemon, 12)
         calls.append(asyncio.ensure_future(caller.prove(urgent)))
-        await until(lambda: any(entry.priority is Priority.CRITICAL for entry in daemon.book.under_way))
         await begun(daemon, of)
+        in_hand = (urgent.request_id, Priority.CRITICAL)
+        await until(lambda: in_hand in [(job.job_id, job.priority) for job in daemon.prover.status().jobs])
         all_there.set()
         await asyncio.gather(*calls)
         assert ended.index(urgent.request_id) <= 3
@@ -257,14 +272,17 @@ def test_an_urgent_job_that_fits_passes_one_that_does_not(tmp_path: Path) -> Non
     async def scenario(daemon: Daemon, caller: Caller) -> None:
         ended: list[str] = []
         daemon.book.on_ended.append(lambda entry: ended.append(entry.id))
-        large = [porep(str(k), bytes(5 * MIB), sector_number=700) for k in range(3)]
+        go_on, large = daemon.prover.hold(), [porep(str(k), bytes(5 * MIB)) for k in range(3)]
         calls = [asyncio.ensure_future(caller.prove(submit)) for submit in large]
         await begun(daemon, 3)
         await until(lambda: len(daemon.prover.status().jobs) == 1)
         urgent = pb.SubmitProofRequest(request_id="now", proof_kind=4, vanilla_proofs=[b"x"])
-        assert (await caller.prove(urgent)).result.status == COMPLETED
+        calls.append(asyncio.ensure_future(caller.prove(urgent)))
+        await until(lambda: "now" in [job.job_id for job in daemon.prover.status().jobs])
+        go_on.set()
+        answers = await asyncio.gather(*calls)
+        assert {answer.result.status for answer in answers} == {COMPLETED}
         assert ended.index("now") <= 1
-        await asyncio.gather(*calls)
 
     played(tmp_path, scenario, FakeProver(host_bytes=64 * MIB))
 

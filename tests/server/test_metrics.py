@@ -15,6 +15,7 @@ from cuzk.server.observation import Observation
 from cuzk.timeline.spans import Kind, Span
 from tests.engine.fakes import wrong
 from tests.server.playing import Playing
+from tests.server.processes import until
 from tests.server.sights import BUSY, CARD, device, idle, sight, told, took, worker
 
 PROVEN = Ended(job_id="a", kind="porep-c2", status=Status.COMPLETED, timings=took(12_345))
@@ -155,10 +156,9 @@ def test_stages_are_histograms_of_what_ended_well() -> None:
 def test_an_engine_at_work_is_counted_as_it_is_and_prometheus_reads_it() -> None:
     with Playing(compute_s=0.01) as playing:
         playing.setup.fates["cuda:0"] = deque([wrong])
-        jobs = [playing.submit(f"porep-{k}", 3) for k in range(2)]
-        for job in jobs:
-            result = job.wait(30)
-            assert result is not None and result.proof is not None
+        playing.proven(*[playing.submit(f"porep-{k}", 3) for k in range(2)])
+        history = playing.observation.history
+        until(lambda: bool(history.look().retries))  # which are heard in a thread of their own
         text = Metrics(playing.observation).text()
     found = values(text)
     assert found["cuzk_proofs_completed_total"] == 2 and found["cuzk_proofs_failed_total"] == 0
@@ -174,6 +174,5 @@ def test_an_engine_at_work_is_counted_as_it_is_and_prometheus_reads_it() -> None
 def test_labels_that_clients_could_choose_are_never_job_ids() -> None:
     """A name of a request in a label would be a new series for each request."""
     with Playing() as playing:
-        job = playing.submit('porep-1"}\nevil')
-        job.wait(30)
+        playing.proven(playing.submit('porep-1"}\nevil'))
         assert "evil" not in Metrics(playing.observation).text()

@@ -98,15 +98,16 @@ def test_bad_requests_are_refused_with_the_place_before_they_queue(
 
 def test_status_counts_jobs_not_workers(tmp_path: Path) -> None:
     async def scenario(daemon: Daemon, caller: Caller) -> None:
-        calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=300))) for k in range(12)]
-        while len(list(daemon.book.under_way)) < 12:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
+        go_on = daemon.prover.hold()
+        calls = [asyncio.ensure_future(caller.prove(porep(str(k)))) for k in range(12)]
+        await until(lambda: len(list(daemon.book.under_way)) == 12)
+        await until(lambda: all(worker.job_id for worker in daemon.prover.status().devices[0].workers))
         status = await caller.call("GetStatus")
         [queue] = status.queues
         assert queue.proof_kind == "porep-c2" and queue.pending + queue.in_progress == 12
-        assert 0 < queue.in_progress <= 4
+        assert 0 < queue.in_progress <= daemon.feeder.ahead < 12
         assert [gpu.ordinal for gpu in status.gpus] == [0]
+        go_on.set()
         await asyncio.gather(*calls)
         status = await caller.call("GetStatus")
         assert (len(status.queues), status.total_proofs_completed) == (0, 12)
@@ -143,7 +144,9 @@ def test_a_card_is_shown_as_its_driver_names_it() -> None:
     assert shown == [(0, "NVIDIA H200", 100, 70), (1, "cuda:1", 16 * MIB, 16 * MIB)]
 
 
-def test_one_request_is_received_at_a_time(tmp_path: Path) -> None:
+def test_one_request_is_received_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_SLOW_S", SOON_S)
+
     async def scenario(daemon: Daemon, caller: Caller) -> None:
         first = caller.channel.stream_unary(f"/{SERVICE}/Prove")(timeout=SOON_S)
         await first.wait_for_connection()

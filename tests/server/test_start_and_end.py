@@ -159,12 +159,14 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 
 def test_it_is_ready_when_parameters_are_loaded_and_takes_calls_before(tmp_path: Path) -> None:
     async def scenario() -> None:
-        prover = FakeProver(opening_s=1.0)
+        prover = FakeProver()
+        prover.may_open.clear()
         waits = running(prover, folder=tmp_path, preload=["porep-2k"], waits=False)
         async with waits as (daemon, caller):
             assert await state(caller) != SERVING
             assert (await caller.prove(porep("early"))).result.status == COMPLETED
             assert not daemon.is_ready
+            prover.may_open.set()
             await until(lambda: daemon.is_ready)
             assert await state(caller) == SERVING
             assert (
@@ -194,27 +196,35 @@ def test_without_any_device_it_is_not_ready(tmp_path: Path) -> None:
 
 def test_jobs_that_do_not_end_in_time_are_handed_back(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with running(folder=tmp_path, drain_s=0.1) as (daemon, caller):
-            calls = [asyncio.ensure_future(caller.prove(porep(str(k), sector_number=900))) for k in range(9)]
+        prover = FakeProver()
+        go_on = prover.hold()
+        async with running(prover, folder=tmp_path, drain_s=0.1) as (daemon, caller):
+            calls = [asyncio.ensure_future(caller.prove(porep(str(k)))) for k in range(9)]
             await until(lambda: len(list(daemon.book.under_way)) == 9)
             daemon.end()
             for call in calls:
                 code, text = await refused(call)
                 assert code is grpc.StatusCode.UNAVAILABLE and "hands this proof back" in text
+            go_on.set()
 
     play(scenario())
 
 
 def test_jobs_that_are_handed_back_are_the_next_daemons(tmp_path: Path) -> None:
     async def scenario() -> None:
-        journal, submit = tmp_path / "journal", porep("slow", sector_number=800)
-        async with running(folder=tmp_path, journal=journal, drain_s=0.1) as (daemon, caller):
+        journal, submit, prover = tmp_path / "journal", porep("slow"), FakeProver()
+        go_on = prover.hold()
+        async with running(prover, folder=tmp_path, journal=journal, drain_s=0.1) as (daemon, caller):
             going = asyncio.ensure_future(caller.prove(submit))
             await until(lambda: bool(list(daemon.book.under_way)))
             daemon.end()
             assert (await refused(going))[0] is grpc.StatusCode.UNAVAILABLE
-        async with running(folder=tmp_path, journal=journal) as (daemon, caller):
+            go_on.set()
+        prover = FakeProver()
+        go_on = prover.hold()
+        async with running(prover, folder=tmp_path, journal=journal) as (daemon, caller):
             assert [entry.id for entry in daemon.book.under_way] == ["slow"]
+            go_on.set()
             assert (await caller.prove(submit)).result.proof == proof_of(submit)
             assert daemon.book.completed.total() == 1
 

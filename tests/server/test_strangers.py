@@ -63,14 +63,16 @@ def test_a_client_without_the_proto_file_lists_services_and_proves(tmp_path: Pat
 def test_who_watches_its_health_is_told_when_it_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(folder=tmp_path) as (daemon, caller):
-            going = asyncio.ensure_future(caller.prove(porep("slow", sector_number=1500)))
+            go_on = daemon.prover.hold()
+            going = asyncio.ensure_future(caller.prove(porep("slow")))
             watch = health_pb2_grpc.HealthStub(caller.channel).Watch(health_pb2.HealthCheckRequest())
             assert (await watch.read()).status == STATES.SERVING
             while not list(daemon.book.under_way):
                 await asyncio.sleep(0.01)
             daemon.end()
             assert (await watch.read()).status == STATES.NOT_SERVING
-            assert (await going).result.proof == proof_of(porep("slow", sector_number=1500))
+            go_on.set()
+            assert (await going).result.proof == proof_of(porep("slow"))
             watch.cancel()
 
     asyncio.run(asyncio.wait_for(scenario(), SOON_S))
