@@ -3,7 +3,7 @@
 The fake proof of a request is that of `tests.engine.fakes` for the digest of the request; it has as many
 partitions as `registered_proof` says, at least one. Each partition takes `sector_number` milliseconds to
 prepare. `vanilla_proof` that begins with BAD is at fault, with FAILS fails when it is prepared, with DEADLY
-ends its reader.
+ends its reader; what `waiting_for` makes is not prepared before a file is there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 
 from cuzk.engine.events import Subscription
 from cuzk.engine.jobs import Job, Priority
@@ -28,7 +29,13 @@ from cuzk.server.seam import ProofRequest
 from tests.engine.fakes import FakeSetup, FakeWork, fake_proof, stalls
 
 BAD, FAILS, DEADLY = b"bad", b"fails", b"deadly"
+_WAITS = b"waits for "
 MIB = 1 << 20
+
+
+def waiting_for(file: Path, more: bytes = b"") -> bytes:
+    """A `vanilla_proof` for a daemon that is another process."""
+    return _WAITS + os.fsencode(file) + b"\n" + more
 
 
 def read_fake(data: bytes, check: bool) -> ProofRequest:
@@ -48,15 +55,16 @@ def _source(submit: pb.SubmitProofRequest, check: bool) -> tuple[object, str]:
         kind=KINDS[submit.proof_kind].name,
         input_bytes=len(given),
     )
-    return _Source(work, wait_s, fails=given.startswith(FAILS)), ""
+    file = os.fsdecode(given[len(_WAITS) :].partition(b"\n")[0]) if given.startswith(_WAITS) else None
+    return _Source(work, wait_s, file, fails=given.startswith(FAILS)), ""
 
 
 class _Source:
     """Work and what its partitions do; without functions, so that it crosses processes."""
 
-    def __init__(self, work: FakeWork, wait_s: float, *, fails: bool) -> None:
+    def __init__(self, work: FakeWork, wait_s: float, file: str | None, *, fails: bool) -> None:
         self._fields = (work.digest, work.partitions, work.kind, work.input_bytes)
-        self._wait_s, self._fails = wait_s, fails
+        self._wait_s, self._file, self._fails = wait_s, file, fails
 
     def work(self, setup: FakeSetup) -> FakeWork:
         digest, partitions, kind, input_bytes = self._fields
@@ -64,6 +72,8 @@ class _Source:
 
     def _prepare(self, partition: int) -> None:
         time.sleep(self._wait_s)
+        while self._file is not None and not os.path.exists(self._file):
+            time.sleep(0.01)
         if self._fails:
             raise ProofError("this one fails", where=f"partition {partition}")
 

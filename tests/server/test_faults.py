@@ -22,7 +22,7 @@ from cuzk.errors import CuzkError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.client import Client
 from cuzk.server.contract import SERVICE
-from tests.server.fakes import proof_of
+from tests.server.fakes import proof_of, waiting_for
 from tests.server.hall import porep
 from tests.server.processes import READY, SOON_S, Process, daemon, path_of, until
 
@@ -183,10 +183,15 @@ def test_a_full_disk_costs_the_journal_and_no_proof(
         process.line(READY)
         threads = stack.enter_context(ThreadPoolExecutor(12))
         client = stack.enter_context(Client(address))
-        submits = [porep(f"big-{k}", os.urandom(MIB), sector_number=200) for k in range(12)]
-        for submit, result in zip(submits, threads.map(client.prove, submits), strict=True):
-            assert result.proof == proof_of(submit)
-        assert "they stay in memory" in process.line("requests cannot be written")
+        go_on = tmp_path / "go on"
+        submits = [porep(f"big-{k}", waiting_for(go_on, os.urandom(MIB))) for k in range(12)]
+        going = [threads.submit(client.prove, submit) for submit in submits]
+        try:
+            assert "they stay in memory" in process.line("requests cannot be written")
+        finally:
+            go_on.touch()
+        for submit, result in zip(submits, going, strict=True):
+            assert result.result(SOON_S).proof == proof_of(submit)
         still_proves(process, address)
         process.signal(signal.SIGTERM)
         assert process.ends() == 0

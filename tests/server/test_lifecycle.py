@@ -13,7 +13,7 @@ import pytest
 from cuzk.errors import CuzkError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.client import Client
-from tests.server.fakes import proof_of
+from tests.server.fakes import proof_of, waiting_for
 from tests.server.hall import porep
 from tests.server.processes import READY, SERVING, SOON_S, daemon, health, path_of
 
@@ -23,11 +23,13 @@ def address(tmp_path: Path) -> str:
     return f"unix://{tmp_path / 'run' / 'cuzk.sock'}"
 
 
-def test_a_signal_lets_running_jobs_end_refuses_new_ones_and_exits_with_zero(address: str) -> None:
+def test_a_signal_lets_running_jobs_end_refuses_new_ones_and_exits_with_zero(
+    address: str, tmp_path: Path
+) -> None:
     with daemon("--listen", address) as process, ThreadPoolExecutor() as threads, Client(address) as client:
         process.line(READY)
         assert health(address) == SERVING
-        submit = porep("slow", sector_number=4000)
+        submit = porep("slow", waiting_for(tmp_path / "go on"))
         going = threads.submit(client.prove, submit)
         process.line("job dequeued")
         process.signal(signal.SIGINT)
@@ -35,6 +37,7 @@ def test_a_signal_lets_running_jobs_end_refuses_new_ones_and_exits_with_zero(add
         assert health(address) != SERVING
         with pytest.raises(CuzkError, match="shutting down"):
             client.prove(porep("new"))
+        (tmp_path / "go on").touch()
         assert going.result(SOON_S).proof == proof_of(submit)
         assert process.ends() == 0
         assert not path_of(address).exists()
@@ -71,7 +74,7 @@ def test_a_socket_that_a_killed_daemon_left_is_taken_over(address: str) -> None:
 
 def test_an_accepted_job_survives_kill_9_and_is_not_proven_twice(address: str, tmp_path: Path) -> None:
     arguments = ("--listen", address, "--journal", str(tmp_path / "journal"))
-    slow, quick = porep("slow", sector_number=1500), porep("quick")
+    slow, quick = porep("slow", waiting_for(tmp_path / "go on")), porep("quick")
     with daemon(*arguments) as first, ThreadPoolExecutor() as threads:
         first.line(READY)
         with Client(address) as client:
@@ -84,6 +87,7 @@ def test_an_accepted_job_survives_kill_9_and_is_not_proven_twice(address: str, t
     with daemon(*arguments) as second:
         second.line("job taken up again job_id=slow")
         second.line(READY)
+        (tmp_path / "go on").touch()
         with Client(address) as client:
             assert client.prove(quick) == done  # from the journal, its times too
             assert client.prove(slow).proof == proof_of(slow)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.server import load
+from tests.server.fakes import waiting_for
 from tests.server.hall import Caller, channel_to, porep
 from tests.server.processes import READY, daemon
 
@@ -50,13 +51,16 @@ def test_all_of_many_requests_at_once_get_their_own_proofs(count: int, mib: int,
 
 def test_requests_whose_jobs_wait_take_no_memory(tmp_path: Path) -> None:
     """Not even while their clients wait for the answer."""
-    count, waits_ms, filling = 16, 60_000, bytes(32 * MIB)
+    count, filling = 16, bytes(32 * MIB)
 
     async def scenario(address: str) -> None:
         async with channel_to(address) as channel:
             caller = Caller(channel)
-            submits = [porep(f"{k}", b"%d" % k + filling, sector_number=waits_ms) for k in range(count)]
-            calls = [asyncio.ensure_future(caller.prove(submit)) for submit in submits]
+            never = tmp_path / "never"
+            submits = [porep(f"{k}", waiting_for(never, b"%d" % k + filling)) for k in range(count)]
+            calls = [
+                asyncio.ensure_future(caller.prove(submit, timeout=load.PATIENCE_S)) for submit in submits
+            ]
             while sum(q.pending + q.in_progress for q in (await caller.call("GetStatus")).queues) < count:
                 await asyncio.sleep(0.02)
                 assert not any(call.done() for call in calls)
