@@ -17,7 +17,6 @@ import ctypes
 import json
 import mmap
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -88,7 +87,7 @@ def load(device: CudaDevice, points: PointsOfFile, *, mapped: bool = False) -> f
                     bad = decoder.decode(count, partial(copy_mapped, file.section(name)), rows)
                 assert bad is None, bad
             else:
-                with closing(points.reader(device, name, count)) as reader:
+                with closing(points.reader(device, name, count, together=True)) as reader:
                     reader.read(0, count, rows, lambda done: None)
             for row in (0, count - 1):
                 assert_row(device, rows, row, file.section(name)[row])
@@ -156,6 +155,7 @@ def measure_cards(cards: list[CudaDevice], path: Path) -> None:
     for log2 in CHUNKS_LOG2:
         for some, together in ((cards[:1], False), (cards, False), (cards, True)):
             read, times = ReadBytes(file.file), list[float]()
+            forget_peak()
             with ExitStack() as patches:
                 for module in (sum_schedule, gpu_points):
                     patches.enter_context(patch.object(module, "DECODED_AT_ONCE", 1 << log2))
@@ -164,7 +164,7 @@ def measure_cards(cards: list[CudaDevice], path: Path) -> None:
                     times.append(load_all(some, PointsOfFile(file, is_shared=together)))
             report(
                 part="cards", cards=len(some), together=together, chunk_log2=log2, gb=gigabytes,
-                seconds=times, read_gb=sum(read.sizes) / RUNS / 1e9, peak_rss_bytes=peak_rss_bytes(),
+                seconds=times, read_gb=sum(read.sizes) / RUNS / 1e9, peak_kib=peak_kib(),
             )  # fmt: skip
 
 
@@ -179,8 +179,15 @@ class ReadBytes:
         self._read(first, out)
 
 
-def peak_rss_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+def forget_peak() -> None:
+    """What `peak_kib` tells begins anew."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_kib() -> int:
+    """The most that was resident of this process; whether pinned pages count is the driver's affair."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def measure_disk(cards: list[CudaDevice], path: Path) -> None:

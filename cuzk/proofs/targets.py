@@ -58,7 +58,7 @@ class FirstUse:
 
     def check(self, target: Target, on_event: OnEvent) -> None:
         """Raises ParameterError for a bad point."""
-        if self.is_unknown:
+        if self.is_unknown and not CheckedFiles().of(self.path).points_checked:  # by another card meanwhile
             on_event(Notice(level="info", text=f"first use of {self.path}: its points are checked, once"))
             target.require_good_points(on_event)
             CheckedFiles().points_are_good(self.path, as_of=self.known)

@@ -20,7 +20,7 @@ from cuzk.kernels.gpu.points import NATURAL_ORDER, Advance, GpuPoints, PointDeco
 from cuzk.kernels.points import BadPoint
 
 _AHEAD_BYTES = 64 << 20
-"""That the disk is asked for before they are read: all threads together have some 40 MB at a time."""
+"""That the disk is asked for before they are read: all threads of a card have some 40 MB at a time."""
 
 
 class SectionReader(Closable, Protocol):
@@ -43,8 +43,13 @@ class SectionReader(Closable, Protocol):
 class PointSource(Parameters, Protocol):
     """Parameters whose points can be had on a card."""
 
-    def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
-        """For parts of at most `largest` points."""
+    def reader(
+        self, device: CudaDevice, section: SectionName, largest: int, *, together: bool = False
+    ) -> SectionReader:
+        """For parts of at most `largest` points.
+
+        together  other cards may read the same now; for a reader that is closed when it has read
+        """
 
     def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:
         """What it takes of a card's memory."""
@@ -61,7 +66,7 @@ def on_card(
     count = source.counts.of(section)
     points = GpuPoints(device, form_of(section), count)
     try:
-        with closing(source.reader(device, section, count)) as reader:
+        with closing(source.reader(device, section, count, together=True)) as reader:
             reader.read(0, count, points, advance, order)
     except BaseException:
         points.close()
@@ -73,7 +78,8 @@ def on_card(
 class PointsOfFile:
     """The points of a parameter file, decoded on the card.
 
-    is_shared  by several cards: what one has read, the others that load at the same time need not read
+    is_shared  by several cards: what one has read, the others that load all of it at the same time need not
+               read
     """
 
     file: ParameterFile
@@ -92,8 +98,12 @@ class PointsOfFile:
     def counts(self) -> PointCounts:
         return self.file.counts
 
-    def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
-        shared = self._chunks.setdefault((section, largest), SharedChunks()) if self.is_shared else None
+    def reader(
+        self, device: CudaDevice, section: SectionName, largest: int, *, together: bool = False
+    ) -> SectionReader:
+        shared = None
+        if together and self.is_shared:
+            shared = self._chunks.setdefault((section, largest), SharedChunks())
         return _FileReader(self.file, section, PointDecoder(device, form_of(section), largest, shared))
 
     def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any
@@ -24,7 +23,7 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray, HostArray, PinnedArray
 from cuzk.kernels.device.cuda_stream import Stream
 from cuzk.kernels.device.keeper import Keeper
-from cuzk.kernels.device.shared_chunks import SharedChunks
+from cuzk.kernels.device.shared_chunks import Chunk, SharedChunks
 from cuzk.kernels.field import is_below_p, is_zero, load, mask_bits, sqr, store, to_mont
 from cuzk.kernels.field_memory import load_encoded
 from cuzk.kernels.gpu.compiler import cuda, pointer
@@ -137,8 +136,8 @@ class PointDecoder(Keeper):
             self._bad = self.keep(device.allocate(1, np.uint32))
             self._lanes: list[_Lane] = []
             for _ in range(lanes):
-                chunk = self.keep(device.allocate(shape, np.uint8))
-                self._lanes.append((chunk, self.keep(device.new_stream())))
+                encoded = self.keep(device.allocate(shape, np.uint8))
+                self._lanes.append((encoded, self.keep(device.new_stream())))
             for _ in range(lanes if shared is None else _SHARED_PAGES * lanes):
                 self._pages.append(device.pinned(shape, np.uint8))
             self._chunks.bring(self._pages)
@@ -188,10 +187,11 @@ class PointDecoder(Keeper):
 
         def work(lane: _Lane, after_each: Callable[[], None]) -> None:
             try:
-                with closing(firsts.chunks(read_part)) as chunks:
-                    for first, page in chunks:
-                        decoded.put(self._decode_chunk(lane, page, first, count, points, order))
-                        after_each()
+                while (chunk := firsts.take(read_part)) is not None:
+                    with chunk:
+                        self._decode_chunk(lane, chunk, count, points, order)
+                    decoded.put(min(DECODED_AT_ONCE, count - chunk.part))
+                    after_each()
             except BaseException:
                 firsts.end()
                 raise
@@ -211,24 +211,17 @@ class PointDecoder(Keeper):
         return BadPoint(count - from_end, reason_of(encoded[0]))
 
     def _decode_chunk(
-        self,
-        lane: _Lane,
-        page: PinnedArray,
-        first: int,
-        count: int,
-        points: GpuPoints,
-        order: tuple[int, int, int],
-    ) -> int:
-        """The points in the page, which begin with number `first`; how many."""
-        chunk, stream = lane
-        at_once = min(DECODED_AT_ONCE, count - first)
-        self._device.upload(page, into=chunk, stream=stream)
+        self, lane: _Lane, chunk: Chunk, count: int, points: GpuPoints, order: tuple[int, int, int]
+    ) -> None:
+        """The points in the page, of which the first is number `chunk.part` of `count`."""
+        encoded, stream = lane
+        at_once = min(DECODED_AT_ONCE, count - chunk.part)
+        self._device.upload(chunk.pinned, into=encoded, stream=stream)
         self._kernel.prepare(
             -(-at_once // THREADS), THREADS,
-            chunk, first, at_once, count, *order, points.x, points.y, self._bad,
+            encoded, chunk.part, at_once, count, *order, points.x, points.y, self._bad,
         ).run(stream)  # fmt: skip
         stream.synchronise()
-        return at_once
 
 
 def _copy_rows(source: HostArray, first: int, out: HostArray) -> None:

@@ -256,6 +256,27 @@ def test_a_card_that_gives_up_leaves_the_others_what_they_need(
     assert driver.held == {}
 
 
+@pytest.mark.parametrize("sections", [[], ["a", "b_g2"]], ids=["resident", "passing"])
+def test_a_card_that_is_closed_leaves_nothing_that_another_would_use(
+    sections: list[SectionName],
+    driver: FakeDriver,
+    toy: Circuit,
+    toy_params: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pages of one card's memory, in which others found parts, or into which they read."""
+    streamed(monkeypatch, sections, 64)
+    goes, stays, comes = targets_on_cards(driver, toy_params, 3)
+    for target in (goes, stays):
+        proven_idly(loaded(target, toy), toy)
+    assert not any(chunks._pages for chunks in goes._points._chunks.values())  # type: ignore[attr-defined]
+    goes.close()
+    for target in (stays, loaded(comes, toy)):
+        proven_idly(target, toy)
+        target.close()
+    assert driver.held == {}
+
+
 def test_a_disk_that_fails_is_named_to_every_card(
     driver: FakeDriver, toy: Circuit, toy_params: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -52,10 +52,17 @@ def with_pages(*counts: int) -> tuple[SharedChunks, list[list[Any]]]:
     return chunks, brought
 
 
+def walk(passing: Pass, file: File) -> Generator[tuple[int, Any], None, None]:
+    """Part and page, which is held until the next is asked for."""
+    while (chunk := passing.take(file.read)) is not None:
+        with chunk:
+            yield chunk.part, chunk.pinned
+
+
 def had(passing: Pass, file: File, pause: Callable[[], None] = lambda: None) -> list[int]:
     """What one thread of a card finds, in its order; a copy looks at the page at its end again."""
     found = []
-    with closing(passing.chunks(file.read)) as parts:
+    with closing(walk(passing, file)) as parts:
         for part, page in parts:
             assert page.array[0] == part
             pause()
@@ -89,26 +96,40 @@ def in_turns(*walks: Iterator[tuple[int, Any]]) -> None:
 @pytest.mark.parametrize("cards", [2, 3, 8])
 def test_cards_that_keep_pace_read_every_part_once(cards: int) -> None:
     (chunks, _), file = with_pages(*[2] * cards), File()
-    in_turns(*(chunks.begin("h", range(100)).chunks(file.read) for _ in range(cards)))
+    in_turns(*(walk(chunks.begin("h", range(100)), file) for _ in range(cards)))
     assert file.reads == Counter(range(100))
 
 
-def test_a_card_that_comes_later_joins_in_and_reads_what_it_missed() -> None:
+def test_a_card_that_comes_later_begins_where_the_other_is_and_reads_the_rest_at_the_end() -> None:
     (chunks, _), file = with_pages(2, 2), File()
-    first = chunks.begin("h", range(20)).chunks(file.read)
+    first = walk(chunks.begin("h", range(20)), file)
     for _ in range(10):
         next(first)
-    late = chunks.begin("h", range(20)).chunks(file.read)
-    assert next(late)[0] == 9, "what is still in a page"
-    in_turns(first, late)
-    assert set(file.reads) == set(range(20)) and max(file.reads.values()) == 2
-    assert all(file.reads[part] == 1 for part in range(9, 20))
+    late = walk(chunks.begin("h", range(20)), file)
+    together = [part for _ in range(10) for part, _ in (next(first), next(late))]
+    assert together[::2] == list(range(10, 20)) and set(together[1::2]) <= set(range(9, 20))
+    assert next(first, None) is None
+    alone = [part for part, _ in late]
+    assert sorted(together[1::2] + alone) == list(range(20)) and alone[-9:] == list(range(9))
+    assert all(file.reads[part] == 1 + (part < 9) for part in range(20))
+
+
+def test_the_third_begins_where_the_one_is_that_will_be_there_longest() -> None:
+    (chunks, _), file = with_pages(2, 2, 2), File()
+    first = walk(chunks.begin("h", range(20)), file)
+    for _ in range(5):
+        next(first)
+    second = chunks.begin("h", range(20))
+    for _ in range(7):
+        next(first)
+    third = chunks.begin("h", range(20))
+    assert list(third.wanted) == list(second.wanted) == [("h", k) for k in (*range(5, 20), *range(5))]
 
 
 def test_a_page_that_nobody_wants_is_taken_before_one_that_somebody_does() -> None:
     """The second card pauses after part 0, which both had; 1 and 2 stay for it."""
     (chunks, _), file = with_pages(2, 2), File()
-    first, second = (chunks.begin("h", range(4)).chunks(file.read) for _ in range(2))
+    first, second = (walk(chunks.begin("h", range(4)), file) for _ in range(2))
     assert [next(first)[0], next(second)[0]] == [0, 0]
     assert [next(first)[0] for _ in range(3)] == [1, 2, 3]
     rest = sorted(part for part, _ in second)
@@ -141,7 +162,7 @@ def test_cards_of_any_pace_get_every_part_right(seed: int) -> None:
 
 def test_parts_of_another_name_are_others() -> None:
     (chunks, _), file, other = with_pages(2, 2), File(), File()
-    in_turns(chunks.begin("h", range(9)).chunks(file.read), chunks.begin("l", range(9)).chunks(other.read))
+    in_turns(walk(chunks.begin("h", range(9)), file), walk(chunks.begin("l", range(9)), other))
     assert file.reads == other.reads == Counter(range(9))
 
 
@@ -184,7 +205,7 @@ def test_whoever_waits_for_a_part_that_then_fails_reads_it_by_itself() -> None:
 def test_after_the_end_no_thread_gets_another_part() -> None:
     (chunks, _), file = with_pages(2), File()
     passing = chunks.begin("h", range(10))
-    parts = passing.chunks(file.read)
+    parts = walk(passing, file)
     assert next(parts)[0] == 0
     passing.end()
     assert list(parts) == [] and file.reads == Counter([0])
@@ -192,7 +213,7 @@ def test_after_the_end_no_thread_gets_another_part() -> None:
 
 def test_pages_are_taken_away_when_the_other_card_is_done_with_them() -> None:
     (chunks, [of_first, of_second]), file = with_pages(1, 1), File()
-    first, second = (chunks.begin("h", range(4)).chunks(file.read) for _ in range(2))
+    first, second = (walk(chunks.begin("h", range(4)), file) for _ in range(2))
     used = [next(first)[1], next(second)[1]]
     assert used == [used[0]] * 2, "both copy from the same page"
     [leaving, staying] = (of_first, of_second) if used[0] in of_first else (of_second, of_first)
@@ -208,10 +229,32 @@ def test_pages_are_taken_away_when_the_other_card_is_done_with_them() -> None:
     assert sorted(part for part, page in first if page in staying) == [2, 3]
 
 
+def test_a_page_that_another_card_reads_into_is_waited_for_however_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shared_chunks, "_PATIENCE_S", 0.01)
+    (chunks, [mine]), file = with_pages(1), File()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang(part: int) -> None:
+        begun.set()
+        assert go_on.wait(10)
+
+    file.before = hang
+    with ThreadPoolExecutor(2) as pool:
+        reading = pool.submit(had, chunks.begin("h", [7]), file)
+        assert begun.wait(10)
+        taken = pool.submit(chunks.take_away, mine)
+        time.sleep(0.1)
+        assert not taken.done()
+        go_on.set()
+        assert taken.result(10) == [] and reading.result(10) == [7]
+
+
 def test_a_card_that_is_stuck_keeps_the_page_and_nobody_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_chunks, "_PATIENCE_S", 0.05)
     (chunks, [mine]), file = with_pages(2), File()
-    stuck = chunks.begin("h", range(4)).chunks(file.read)
+    stuck = walk(chunks.begin("h", range(4)), file)
     _, page = next(stuck)
     assert chunks.take_away(mine) == [page]
     stuck.close()
