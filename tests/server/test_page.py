@@ -91,7 +91,8 @@ def test_jobs_move_through_the_page_as_they_move_through_the_engine(browser: Bro
         await tab.until(LIVE)
         assert await tab.text("#attention ul") == "✓\nNothing needs attention."
         assert "Nothing to prove." in await tab.text("#jobs")
-        playing.setup.compute_s = 0.3
+        playing.setup.compute_s, go_on = 0.3, threading.Event()
+        playing.setup.fates = {device: deque([stalls(go_on)]) for device in ("cuda:0", "cuda:1")}
         playing.submit("porep-1000-7", 10, priority=Priority.HIGH)
         await tab.until(shows("porep-1000-7", "#jobs"))
         await tab.until("document.querySelectorAll('#jobs .cell.proving').length >= 1")
@@ -101,6 +102,7 @@ def test_jobs_move_through_the_page_as_they_move_through_the_engine(browser: Bro
         assert "high" in await tab.text("#jobs")
         await tab.until(shows("at work", "#devices"))
         await tab.until(shows("porep-1000-7", "#devices"))
+        go_on.set()
         await tab.until(shows("porep-1000-7", "#results"))
         row = (await tab.text("#results tbody")).split()
         assert row[1:4] == ["porep-1000-7", "porep-c2", "proven"] and "s" in row
