@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hmac
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import grpc
+from grpc_health.v1 import health_pb2
 
 from cuzk.errors import ResourceError, UsageError
 
@@ -77,23 +78,41 @@ class Access:
 
 
 class RequireToken(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Refuses calls without the token, but for the health of the server, which whoever watches it asks."""
+    """Refuses calls without the token, but for the health of the server, which whoever watches it asks.
+
+    No message of such a caller is received: it stays with him, by gRPC's flow control, until the call ends.
+    """
 
     def __init__(self, token: str) -> None:
         self._expected = f"Bearer {token}".encode()
 
-        async def refuse(request: Any, context: Any) -> None:
+        async def refuse(_: AsyncIterator[bytes], context: Any) -> None:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "send authorization: Bearer TOKEN")
 
-        self._refuse = grpc.unary_unary_rpc_method_handler(refuse)
+        self._refuse = grpc.stream_unary_rpc_method_handler(refuse)
 
     async def intercept_service(self, proceed: Callable[[Any], Awaitable[Any]], call: Any) -> Any:
-        if call.method.startswith(_HEALTH):
-            return await proceed(call)
         given = [value for key, value in call.invocation_metadata if key == "authorization"]
         if len(given) == 1 and hmac.compare_digest(_bytes(given[0]), self._expected):
             return await proceed(call)
+        if call.method.startswith(_HEALTH):
+            return _unread(await proceed(call))
         return self._refuse
+
+
+def _unread(handler: Any) -> Any:
+    """Health of the whole server, whatever service the message that is not read names."""
+    if handler is None:
+        return None
+    answer = handler.unary_unary or handler.unary_stream
+    shape = (
+        grpc.stream_unary_rpc_method_handler if handler.unary_unary else grpc.stream_stream_rpc_method_handler
+    )
+
+    async def call(_: AsyncIterator[bytes], context: Any) -> Any:
+        return await answer(health_pb2.HealthCheckRequest(), context)
+
+    return shape(call, response_serializer=handler.response_serializer)
 
 
 def _bytes(value: str | bytes) -> bytes:

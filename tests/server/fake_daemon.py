@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cuzk.errors import CuzkError
 from cuzk.server import log
+from cuzk.server.access import Access
 from cuzk.server.address import parse_address
 from cuzk.server.daemon import Daemon, DaemonSettings
 from cuzk.timeline.record import Timeline
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("--journal", type=Path)
     parser.add_argument("--journal-bytes", type=int, default=1024 * MIB)
     parser.add_argument("--memory-bytes", type=int, default=4096 * MIB)
+    parser.add_argument("--token-file", type=Path)
     given = parser.parse_args()
     log.set_up("info")
     settings = DaemonSettings(
@@ -39,6 +41,7 @@ def main() -> None:
         memory_bytes=given.memory_bytes,
         drain_s=given.drain_s,
         readers=given.readers,
+        access=Access(token_file=given.token_file),
     )
     prover = FakeProver(host_bytes=given.host_mib * MIB, recorder=Timeline(sys.stderr.buffer))
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -16,9 +17,14 @@ from cuzk.server import proving_pb2 as pb
 from cuzk.server.access import Access
 from cuzk.server.address import parse_address
 from cuzk.server.client import Client
+from cuzk.server.contract import MESSAGE_LIMITS, SERVICE
 from cuzk.server.daemon import Daemon
+from tests.server.fakes import MIB
 from tests.server.hall import SOON_S, Caller, porep, refused, running
+from tests.server.processes import READY, daemon
 from tests.server.test_service import COMPLETED, played
+
+HEALTH = "/grpc.health.v1.Health"
 
 
 def made(folder: Path, name: str, *, signed_by: str | None = None) -> None:
@@ -48,6 +54,47 @@ def test_whoever_does_not_know_the_token_is_refused_but_may_ask_for_health(tmp_p
         answer = await health.Check(health_pb2.HealthCheckRequest())
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
         assert daemon.book.completed.total() == 1
+
+    played(tmp_path, scenario, access=Access(token_file=tmp_path / "token"))
+
+
+def test_strangers_are_answered_before_what_they_send_is_received(tmp_path: Path) -> None:
+    """Four of them, 64 MiB each; the daemon's largest size is the kernel's own measure."""
+    (tmp_path / "token").write_text("s3cret\n")
+    data = health_pb2.HealthCheckRequest(service="x" * (64 * MIB)).SerializeToString()
+    target = f"unix:{tmp_path / 'cuzk.sock'}"
+
+    def sent(method: str) -> grpc.StatusCode:
+        with grpc.insecure_channel(target, options=MESSAGE_LIMITS) as channel:
+            call = channel.unary_unary(method).future(data, timeout=SOON_S)
+            return call.code()
+
+    with daemon("--listen", target, "--readers", "0", "--token-file", str(tmp_path / "token")) as process:
+        process.line(READY)
+        before = largest_mib(process.popen.pid)
+        for method, code in ((f"/{SERVICE}/Prove", "UNAUTHENTICATED"), (f"{HEALTH}/Check", "OK")):
+            with ThreadPoolExecutor(4) as strangers:
+                codes = {code.name for code in strangers.map(sent, [method] * 4)}
+            assert (largest_mib(process.popen.pid) - before < 32, codes) == (True, {code})
+
+
+def largest_mib(pid: int) -> int:
+    """Of a process, the most memory that it ever had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
+
+
+def test_who_has_no_token_may_watch_health(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret\n")
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        watch = health_pb2_grpc.HealthStub(caller.channel).Watch(health_pb2.HealthCheckRequest())
+        code, _ = await refused(caller.channel.unary_unary(f"{HEALTH}/Cure")(b"", timeout=SOON_S))
+        assert code is grpc.StatusCode.UNIMPLEMENTED
+        states = aiter(watch)
+        assert (await anext(states)).status == health_pb2.HealthCheckResponse.SERVING
+        daemon.end()
+        assert (await anext(states)).status == health_pb2.HealthCheckResponse.NOT_SERVING
 
     played(tmp_path, scenario, access=Access(token_file=tmp_path / "token"))
 
