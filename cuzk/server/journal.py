@@ -56,6 +56,10 @@ class Record:
     outcome: Outcome | None
 
 
+def _nothing() -> None:
+    """For the journal's thread: what was said before is written by now."""
+
+
 class Journal:
     """Writes in a thread of its own, in order; reads before that begins.
 
@@ -78,9 +82,11 @@ class Journal:
         def write() -> None:
             text = "INSERT OR REPLACE INTO jobs (id, kind, request_id, digest, priority, accepted_at, input,"
             self._connection.execute(text + " input_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+        def is_written() -> None:
             entry.is_durable = True
 
-        self._later(write)
+        self._later(write, then=is_written)
 
     def begun(self, entry: Entry) -> None:
         self._sql("UPDATE jobs SET begun = begun + 1 WHERE id = ?", (entry.id,))
@@ -141,13 +147,14 @@ class Journal:
     def _sql(self, text: str, row: Sequence[Any]) -> None:
         self._later(lambda: self._connection.execute(text, row))
 
-    def _later(self, write: Callable[[], object]) -> None:
-        self._thread.submit(self._written, write)
+    def _later(self, write: Callable[[], object], then: Callable[[], object] = _nothing) -> None:
+        self._thread.submit(self._written, write, then)
 
-    def _written(self, write: Callable[[], object]) -> None:
+    def _written(self, write: Callable[[], object], then: Callable[[], object]) -> None:
         try:
             with self._connection:
                 write()
+            then()  # not before: what is written reaches the disk, or finds it full, only at the commit
             self._has_failed = False
         except sqlite3.Error as error:
             if not self._has_failed:
@@ -159,10 +166,6 @@ _ALL = (
     "SELECT id, kind, request_id, digest, priority, accepted_at, input, input_bytes, begun, status, proof,"
     " error, timings, ended_at FROM jobs ORDER BY accepted_at"
 )
-
-
-def _nothing() -> None:
-    """What was said before is written by now."""
 
 
 def _record(folder: Path, row: Sequence[Any]) -> Record:

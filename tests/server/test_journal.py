@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
+import resource
 import sqlite3
 from collections.abc import Coroutine
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +184,31 @@ def test_a_client_that_goes_away_while_its_request_is_written_leaves_no_file(tmp
         assert list(tmp_path.iterdir()) == []
 
     play(scenario())
+
+
+def durability_on_a_full_disk(folder: Path) -> tuple[bool, bool, list[str]]:
+    """In a process of its own, where no file may grow: of a job from before that, of one after it, and who
+    is in the journal at the end."""
+
+    async def told() -> tuple[bool, bool]:
+        early, late = entry_in(folder, "early"), entry_in(folder, "late")
+        with open_journal(folder) as journal:
+            journal.accepted(early)
+            is_early = await journal.has(early)
+            grown = (folder / "journal.sqlite-wal").stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (grown, resource.RLIM_INFINITY))
+            journal.accepted(late)
+            return is_early, await journal.has(late)
+
+    durable = asyncio.run(told())
+    with open_journal(folder) as journal:
+        return *durable, [record.id for record in journal.records()]
+
+
+def test_a_job_that_finds_the_disk_full_only_at_the_commit_is_not_called_durable(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        found = process.submit(durability_on_a_full_disk, tmp_path).result(SOON_S)
+    assert found == (True, False, ["early"])
 
 
 def test_a_daemon_whose_journal_breaks_goes_on_and_says_so(
