@@ -32,15 +32,12 @@ class Access:
     token_file: Path | None = None
 
     def credentials(self) -> Any:
-        """For a secure port; None for a plain one. Raises UsageError, ResourceError."""
-        if self.certificate is None and self.key is None and self.client_ca is None:
+        """For a secure port of gRPC, None for a plain one. Raises as `context`."""
+        if (
+            self.context() is None
+        ):  # it says what is wrong with certificate and key; gRPC does on stderr alone
             return None
-        if self.certificate is None or self.key is None:
-            raise UsageError(
-                "TLS needs a certificate and its key",
-                where="[daemon]",
-                next="set tls_certificate and tls_key, or neither",
-            )
+        assert self.certificate is not None and self.key is not None
         authority = None if self.client_ca is None else _content(self.client_ca)
         return grpc.ssl_server_credentials(
             [(_content(self.key), _content(self.certificate))],
@@ -49,22 +46,29 @@ class Access:
         )
 
     def context(self) -> ssl.SSLContext | None:
-        """The same for HTTP. Raises likewise."""
-        if self.credentials() is None:
+        """The same for HTTP. Raises UsageError, ResourceError."""
+        files = [file for file in (self.certificate, self.key, self.client_ca) if file is not None]
+        if not files:
             return None
-        assert self.certificate is not None
+        if self.certificate is None or self.key is None:
+            raise UsageError(
+                "TLS needs a certificate and its key",
+                where="[daemon]",
+                next="set tls_certificate and tls_key, or neither",
+            )
+        for file in files:
+            _content(file)  # an error of ssl names no file
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
             context.load_cert_chain(self.certificate, self.key)
-            if self.client_ca is not None:
-                context.load_verify_locations(self.client_ca)
-                context.verify_mode = ssl.CERT_REQUIRED
         except ssl.SSLError as error:
             raise UsageError(
                 f"certificate and key cannot be used: {error.reason}",
                 where=str(self.certificate),
                 next="give a certificate in PEM and the key that belongs to it",
             ) from error
+        if self.client_ca is not None:
+            _trust(context, self.client_ca)
         return context
 
     def token(self) -> str | None:
@@ -113,6 +117,19 @@ def _unread(handler: Any) -> Any:
         return await answer(health_pb2.HealthCheckRequest(), context)
 
     return shape(call, response_serializer=handler.response_serializer)
+
+
+def _trust(context: ssl.SSLContext, authority: Path) -> None:
+    """Clients must show a certificate that it signed. Raises UsageError."""
+    try:
+        context.load_verify_locations(authority)
+    except ssl.SSLError as error:
+        raise UsageError(
+            f"clients' certificates cannot be checked by this: {error.reason}",
+            where=str(authority),
+            next="give certificates in PEM",
+        ) from error
+    context.verify_mode = ssl.CERT_REQUIRED
 
 
 def _bytes(value: str | bytes) -> bytes:

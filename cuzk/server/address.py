@@ -21,6 +21,7 @@ from typing import TextIO
 from cuzk.errors import ResourceError, UsageError
 
 _HOST_PORT = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\s:/\[\]]+)):(?P<port>\d{1,5})")
+_LONGEST_PATH = 107  # bytes; Linux has 108 for a socket's, with a zero at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def parse_address(text: str) -> Address:
         path = text.removeprefix("unix:")
         path = path.removeprefix("//") if path.startswith("///") else path
         if path and not path.startswith("//"):
-            return Address(path=Path(path).absolute())
+            return Address(path=_short(Path(path).absolute()))
     elif (found := _HOST_PORT.fullmatch(text)) and int(found["port"]) < 1 << 16:
         return Address(host=found["v6"] or found["host"], port=int(found["port"]))
     raise UsageError(
@@ -51,6 +52,16 @@ def parse_address(text: str) -> Address:
         where="--listen",
         next="write unix:///path/to/socket, 127.0.0.1:9820, [::1]:9820 or host.name:9820",
     )
+
+
+def _short(path: Path) -> Path:
+    if (length := len(os.fsencode(path))) > _LONGEST_PATH:
+        raise UsageError(
+            f"a unix socket's path may have {_LONGEST_PATH} bytes, this one has {length}",
+            where=str(path),
+            next="choose a folder nearer to the root, such as /run",
+        )
+    return path
 
 
 def numeric(address: Address) -> list[str]:

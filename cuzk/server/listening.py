@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import ExitStack
 from typing import Any
 
@@ -11,7 +12,7 @@ from grpc_reflection.v1alpha import reflection
 
 from cuzk.errors import ResourceError
 from cuzk.server.access import Access, RequireToken
-from cuzk.server.address import Address, numeric, owned_socket, permit, private
+from cuzk.server.address import Address, numeric, owned_socket, parse_address, permit, private
 from cuzk.server.contract import MESSAGE_LIMITS, SERVICE
 from cuzk.server.log import Log
 from cuzk.server.service import Service
@@ -46,7 +47,7 @@ def bind(
     """Where it listens, in words; what must be undone at its end is put on `sockets`.
 
     mode, group  of a unix socket
-    Raises ResourceError when another process listens there.
+    Raises ResourceError when it cannot be had, and as `Access.context`.
     """
     credentials = access.credentials()
     if address.path is not None:
@@ -72,7 +73,19 @@ def _add(server: Any, address: str, credentials: Any) -> int:
         return int(server.add_secure_port(address, credentials))
     except RuntimeError as error:
         raise ResourceError(
-            "the address cannot be had: another process may listen there",
+            f"the address cannot be had: {_reason(address)}",
             where=address,
-            next="stop that process, or listen elsewhere",
+            next="stop the process that listens there, or listen elsewhere",
         ) from error
+
+
+def _reason(address: str) -> str:
+    """The system is asked once more: gRPC tells what it said on stderr alone."""
+    asked = parse_address(address)
+    if asked.path is None:
+        try:
+            with socket.socket(socket.AF_INET6 if ":" in asked.host else socket.AF_INET) as probe:
+                probe.bind((asked.host, asked.port))
+        except OSError as error:
+            return error.strerror or str(error)
+    return "gRPC has said why on stderr"

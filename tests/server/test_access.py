@@ -145,3 +145,20 @@ def test_half_of_a_certificate_or_an_empty_token_is_refused_at_the_start(tmp_pat
     with pytest.raises(UsageError, match="holds no token"):
         Access(token_file=tmp_path / "empty").token()
     assert Access().credentials() is None and Access().token() is None
+
+
+def test_a_certificate_and_the_key_of_another_end_the_start_with_that_reason(tmp_path: Path) -> None:
+    made(tmp_path, "one")
+    made(tmp_path, "other")
+    (tmp_path / "text").write_text("no certificate")
+    mixed = Access(certificate=tmp_path / "one.pem", key=tmp_path / "other.key")
+    with pytest.raises(UsageError, match=r"one.pem: certificate and key cannot be used: KEY_VALUES_MISMATCH"):
+        played(tmp_path, never, access=mixed, listen=parse_address("127.0.0.1:0"))
+    trusting = Access(certificate=tmp_path / "one.pem", key=tmp_path / "one.key", client_ca=tmp_path / "text")
+    with pytest.raises(UsageError, match="text: clients' certificates cannot be checked"):
+        trusting.context()
+    assert Access().context() is None
+
+
+async def never(daemon: Daemon, caller: Caller) -> None:
+    raise AssertionError("it listens")

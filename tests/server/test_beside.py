@@ -185,14 +185,6 @@ def test_with_a_certificate_status_speaks_tls_and_may_want_one_of_its_readers(tm
     assert [asyncio.run(answered(picky, context)) for context in (known, ours)] == [False, True]
 
 
-def test_a_certificate_and_the_key_of_another_are_refused_at_the_start(tmp_path: Path) -> None:
-    made(tmp_path, "one")
-    made(tmp_path, "other")
-    with pytest.raises(UsageError, match="certificate and key cannot be used"):
-        Access(certificate=tmp_path / "one.pem", key=tmp_path / "other.key").context()
-    assert Access().context() is None
-
-
 def started(folder: Path, address: Address) -> None:
     beside = Beside(Observation())
     settings = DaemonSettings(listen=Address(path=folder / "cuzk.sock"), status_listen=address, readers=0)

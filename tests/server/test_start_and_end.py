@@ -54,6 +54,13 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse_address(text)
 
 
+def test_a_path_too_long_for_a_socket_is_told_as_that() -> None:
+    longest = f"unix:/{'x' * 106}"
+    assert parse_address(longest).path == Path(longest.removeprefix("unix:"))
+    with pytest.raises(UsageError, match="107 bytes, this one has 108"):
+        parse_address(longest[:-1] + "é")
+
+
 def test_a_name_stands_for_all_its_hosts() -> None:
     assert "127.0.0.1:7" in numeric(Address(host="localhost", port=7))
     with pytest.raises(ResourceError, match="host is not known"):
@@ -128,12 +135,21 @@ def test_a_second_daemon_on_the_same_port_is_refused(tmp_path: Path) -> None:
             task = asyncio.create_task(first.run())
             await until(lambda: first.is_ready)
             again = DaemonSettings(listen=parse_address(first.bound[0]), readers=0)
-            with pytest.raises(ResourceError, match="another process may listen there"):
+            with pytest.raises(ResourceError, match="Address already in use"):
                 await Daemon(again, FakeProver(), read_fake).run()
             async with channel_to(first.bound[0]) as channel:
                 assert (await Caller(channel).prove(porep("a"))).result.status == COMPLETED
             first.end()
             await task
+
+    play(scenario())
+
+
+def test_an_address_of_another_machine_is_told_as_that(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with pytest.raises(ResourceError, match="Cannot assign requested address"):
+            async with running(folder=tmp_path, listen=parse_address("203.0.113.9:9820")):
+                pass
 
     play(scenario())
 
