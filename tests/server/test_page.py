@@ -95,7 +95,7 @@ def test_jobs_move_through_the_page_as_they_move_through_the_engine(browser: Bro
         playing.setup.fates = {device: deque([stalls(go_on)]) for device in ("cuda:0", "cuda:1")}
         playing.submit("porep-1000-7", 10, priority=Priority.HIGH)
         await tab.until(shows("porep-1000-7", "#jobs"))
-        await tab.until("document.querySelectorAll('#jobs .cell.proving').length >= 1")
+        await tab.until("document.querySelectorAll('#jobs .strip .cell.proving').length >= 1")
         assert await tab.ask("document.querySelectorAll('#jobs .strip .cell').length") == 10
         label = await tab.ask("document.querySelector('#jobs .strip').getAttribute('aria-label')")
         assert label.startswith("10 partitions: ")

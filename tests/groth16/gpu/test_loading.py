@@ -240,7 +240,13 @@ def test_a_card_that_gives_up_leaves_the_others_what_they_need(
     slow_disk(monkeypatch)
     given_up, goes_on = targets_on_cards(driver, toy_params, 2)
     half_way = threading.Event()
-    given_up.prepare(lambda event: half_way.set() if isinstance(event, StageAdvanced) else None)
+
+    def stop_there(event: Event) -> None:
+        if isinstance(event, StageAdvanced):
+            half_way.set()
+            assert given_up._closing.wait(60)
+
+    given_up.prepare(stop_there)
     goes_on.prepare()
     given_up.opened(toy)
     goes_on.opened(toy)

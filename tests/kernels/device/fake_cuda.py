@@ -144,7 +144,7 @@ class FakeDriver:
 
     def _at(self, address: int, nbytes: int) -> int:
         """The address, if a block of device memory holds that many bytes there."""
-        for start, block in self._memory.items():
+        for start, block in list(self._memory.items()):
             if start <= address and address + nbytes <= start + len(block):
                 return address
         raise AssertionError(f"{nbytes} bytes at {address:#x} are outside of device memory")
@@ -196,7 +196,7 @@ class FakeDriver:
     @property
     def used_bytes(self) -> int:
         """Of device memory, by us."""
-        return sum(len(block) for block in self._memory.values())
+        return sum(len(block) for block in list(self._memory.values()))  # while other threads allocate
 
     def cuMemGetInfo(self):
         total = self.cards[0]["memory_bytes"]
