@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from cuzk.engine.jobs import Job, Priority, Status
@@ -165,20 +166,26 @@ class Book:
         return self._ids.get(job_id)
 
     async def wait(self, entry: Entry, timeout_s: float | None = None) -> Outcome | None:
-        """How it ended; None if it has not within the timeout. Who goes away meanwhile may be the last."""
-        entry.callers += 1
-        try:
-            await asyncio.wait_for(entry.ended.wait(), timeout_s)
-        except (TimeoutError, asyncio.TimeoutError):
-            return None
-        finally:
-            entry.callers -= 1
-            self.cancel_unwanted(entry)
+        """How it ended; None if it has not within the timeout, which leaves it alone."""
+        with self.calling(entry):
+            try:
+                await asyncio.wait_for(entry.ended.wait(), timeout_s)
+            except (TimeoutError, asyncio.TimeoutError):
+                return None
         return entry.outcome
 
-    def cancel_unwanted(self, entry: Entry) -> None:
-        if entry.outcome is None and not entry.callers and not entry.is_kept:
-            self.cancel(entry, "the client went away and nobody else waits for this proof")
+    @contextmanager
+    def calling(self, entry: Entry) -> Iterator[None]:
+        """A call that waits. Who goes away meanwhile may be the last, with whom the job ends."""
+        entry.callers += 1
+        try:
+            yield
+        except BaseException:
+            entry.callers -= 1
+            if not entry.callers and not entry.is_kept:
+                self.cancel(entry, "the client went away and nobody else waits for this proof")
+            raise
+        entry.callers -= 1
 
     def cancel(self, entry: Entry, why: str) -> bool:
         """End it for everyone who waits. False if it had ended."""

@@ -146,12 +146,9 @@ class Service:
         entry.is_kept |= is_kept
         if entry.payload is not payload:
             self._store.discard(payload)
-        try:
+        with self._book.calling(entry):  # from now on: others who wait may go
             durable = "yes" if await self._is_durable(entry) else "no"
             await context.send_initial_metadata(((POSITION_KEY, str(position)), (DURABLE_KEY, durable)))
-        except BaseException:  # the client went away
-            self._book.cancel_unwanted(entry)
-            raise
         return entry, position
 
     async def _stored(self, context: Any, head: Callable[[int], bytes]) -> Payload:

@@ -6,16 +6,19 @@ import asyncio
 import re
 import threading
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 import grpc
 import pytest
 
-from cuzk.engine.jobs import Priority
+from cuzk.engine.jobs import Priority, Status
 from cuzk.engine.settings import Settings
 from cuzk.errors import DeviceError
 from cuzk.server import proving_pb2 as pb
+from cuzk.server.book import Book, Entry
 from cuzk.server.daemon import Daemon
+from cuzk.server.payload import Payload
 from cuzk.server.service import DURABLE_KEY, POSITION_KEY
 from tests.engine.fakes import raises, stalls, wrong
 from tests.server.fakes import MIB, FakeProver, proof_of
@@ -83,6 +86,54 @@ def test_a_client_that_goes_away_leaves_the_job_to_others_who_wait(tmp_path: Pat
         assert result.proof == proof_of(kept)
 
     played(tmp_path, scenario)
+
+
+def test_whoever_joins_keeps_the_job_from_the_moment_it_is_joined(tmp_path: Path) -> None:
+    """The one who began it goes away before the journal has told the other whether the job is durable."""
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        go_on, submit, written = daemon.prover.hold(), porep("a"), asyncio.Event()
+        gone = caller.prove(submit)
+        await until(lambda: [entry.callers for entry in daemon.book.under_way] == [1])
+        asked: list[Entry] = []
+
+        async def is_durable(entry: Entry) -> bool:
+            asked.append(entry)
+            await written.wait()
+            return True
+
+        daemon.service._is_durable = is_durable
+        stays = asyncio.ensure_future(caller.prove(submit))
+        await until(lambda: bool(asked))
+        counted = asked[0].callers
+        gone.cancel()
+        await until(lambda: asked[0].callers < counted)
+        written.set()
+        go_on.set()
+        assert (await stays).result.proof == proof_of(submit)
+
+    played(tmp_path, scenario)
+
+
+def test_who_stops_waiting_at_its_time_leaves_the_job_alone_though_nobody_else_waits() -> None:
+    async def scenario() -> None:
+        book = Book()
+        entry = book.entry("a", (1, "a", "digest"), Priority.NORMAL, Payload(), book.now())
+        book.begin(entry)
+        gone, late = asyncio.ensure_future(book.wait(entry)), asyncio.ensure_future(book.wait(entry, 0.05))
+        await asyncio.sleep(0)
+        assert entry.callers == 2
+        gone.cancel()
+        assert await late is None
+        assert (entry.callers, entry.outcome, list(book.under_way)) == (0, None, [entry])
+        last = asyncio.ensure_future(book.wait(entry))
+        await asyncio.sleep(0)
+        last.cancel()
+        with suppress(asyncio.CancelledError):
+            await last
+        assert entry.outcome is not None and entry.outcome.status is Status.CANCELLED
+
+    asyncio.run(scenario())
 
 
 def test_waiting_ends_at_its_time_and_the_job_does_not(tmp_path: Path) -> None:
