@@ -29,6 +29,7 @@ class What(enum.Enum):
     CANNOT_OPEN = "cannot open"
     STALLED = "stalled"
     SET_ASIDE = "set aside"
+    FAILED = "failed"  # the engine itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from cuzk.engine.board import Board
+from cuzk.engine.board import Board, described
 from cuzk.engine.budget import Reservation
 from cuzk.engine.events import What
 from cuzk.engine.jobs import Job, Priority, Run, Status, Unit
@@ -260,6 +260,7 @@ class Reception:
         board = self._board
         with board.held():
             board.is_closing = True
+            board.say(What.FAILED, text=described(error))
             for run in board.runs.live:
                 board.end(run, Status.FAILED, error=error)
             board.notify()

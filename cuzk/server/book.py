@@ -20,7 +20,7 @@ from cuzk.engine.jobs import Job, Priority, Status
 from cuzk.engine.status import EngineStatus
 from cuzk.errors import CuzkError, EngineError, InputError
 from cuzk.server.kinds import KINDS, Kind
-from cuzk.server.outcome import NO_TIME, HandedBack, Outcome
+from cuzk.server.outcome import NO_TIME, HandedBack, HandedBackSuspect, Outcome
 from cuzk.server.payload import Payload
 from cuzk.server.seam import ProofRequest
 
@@ -202,9 +202,12 @@ class Book:
             job.cancel()
         return True
 
-    def hand_back(self, entry: Entry) -> None:
-        """Answer everyone who waits that this daemon will not do it: another one may, or the next."""
-        error = HandedBack(
+    def hand_back(self, entry: Entry, *, is_suspect: bool = False) -> None:
+        """Answer everyone who waits that this daemon will not do it: another one may, or the next.
+
+        is_suspect  the engine failed while it had the job
+        """
+        error = (HandedBackSuspect if is_suspect else HandedBack)(
             "the daemon is shutting down and hands this proof back", next="send it again: it has not failed"
         )
         self.end(entry, Outcome(status=Status.CANCELLED, error=error))

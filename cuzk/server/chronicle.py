@@ -23,14 +23,15 @@ _TROUBLES = {
     What.SET_ASIDE: "a device is set aside",
 }
 #: What may change whether a proof could start.
-_TURNS = {What.OPENED, What.CLOSED, What.CANNOT_OPEN, What.SET_ASIDE}
+_TURNS = {What.OPENED, What.CLOSED, What.CANNOT_OPEN, What.SET_ASIDE, What.FAILED}
 
 
 class Chronicle(threading.Thread):
     """Writes until the subscription ends.
 
     owns  the subscription
-    call  called from this thread when parameters were opened or closed, or a device was set aside
+    call  called from this thread when parameters were opened or closed, a device was set aside, or the
+          engine has failed
     """
 
     def __init__(self, events: Subscription, call: Callable[[], object]) -> None:
@@ -54,6 +55,8 @@ class Chronicle(threading.Thread):
             _ENGINE.info(_PARTITIONS[event.what], **fields)
         elif event.what in _TROUBLES:
             _ENGINE.warn(_TROUBLES[event.what], **fields, text=event.text)
+        elif event.what is What.FAILED:
+            _ENGINE.error("a mistake in cuzk ended the engine", error=event.text)
         elif event.what is What.OPENED:
             _SRS.info("SRS loaded successfully", circuit_id=circuit_id(event.text), **fields)
         elif event.what is What.CLOSED:

@@ -110,7 +110,7 @@ class Daemon:
         self.is_ready = self.is_draining = False
         self.bound: list[str] = []
         self._journal: Journal | None = None
-        self._signals: asyncio.Queue[int] = asyncio.Queue()
+        self._signals: asyncio.Queue[int | None] = asyncio.Queue()  # None: the engine is lost
         self._is_lost = False
         self._turned = asyncio.Event()
 
@@ -167,7 +167,7 @@ class Daemon:
         if not self._is_lost:
             self._is_lost = True
             _LOG.error("the engine ended by a mistake of its own, the daemon ends too")
-            self._signals.put_nowait(signal.SIGTERM)
+            self._signals.put_nowait(None)
 
     # ---- start ----
 
@@ -214,11 +214,17 @@ class Daemon:
             loop.add_signal_handler(number, self.end, number)
             stack.callback(loop.remove_signal_handler, number)
         events = self.prover.events(limit=_EVENTS_KEPT)
-        chronicle = Chronicle(events, lambda: loop.call_soon_threadsafe(self._turned.set))
+        chronicle = Chronicle(events, lambda: loop.call_soon_threadsafe(self._turn))
         chronicle.start()
         stack.callback(chronicle.close)
 
     # ---- readiness ----
+
+    def _turn(self) -> None:
+        """Something changed that readiness may depend on."""
+        self._turned.set()
+        if self.prover.status().closing and not self.is_draining:
+            self._lost()
 
     async def _watch_readiness(self) -> None:
         """Load what is to be loaded; from then on see whether a device is left."""
@@ -245,6 +251,8 @@ class Daemon:
 
     async def _see(self) -> None:
         status = self.prover.status()
+        if status.closing:
+            return  # the daemon ends
         opened = {circuit_id(setup.name) for device in status.devices for setup in device.opened}
         if self._journal is not None:
             self._journal.loaded(sorted(opened))
@@ -265,11 +273,12 @@ class Daemon:
 
     # ---- end ----
 
-    async def _drain(self, number: int) -> None:
+    async def _drain(self, number: int | None) -> None:
+        """number  of the signal that came; None if the engine is lost."""
         self.is_draining, self.is_ready = True, False
         self.service.is_open = False
-        name = signal.Signals(number).name
-        _LOG.info(f"received {name}, shutting down", jobs=len(list(self.book.under_way)))
+        why = "" if number is None else f"received {signal.Signals(number).name}, "
+        _LOG.info(f"{why}shutting down", jobs=len(list(self.book.under_way)))
         tell(STOPPING="1", STATUS="waiting for jobs to end")
         await self._report(False)
         self.feeder.stop()

@@ -126,8 +126,8 @@ class Feeder:
             return
         except EngineError:  # closing: whatever waits is for the next engine
             self._put_back(entry, request)
-            for lost in [] if self._is_closed else self.on_lost:
-                lost()
+            if not self._is_closed:
+                self._lose()
             return
         except Exception as error:
             self._end(entry, self._outcome(entry, Status.FAILED, error=error))
@@ -164,7 +164,16 @@ class Feeder:
             self._loop.call_soon_threadsafe(self._proved, entry, result)
 
     def _proved(self, entry: Entry, result: JobResult) -> None:
+        """An engine that closes before its last job has ended has failed: the job is the next one's."""
+        if entry.outcome is None and result.status is Status.FAILED and self._prover.status().closing:
+            self._book.hand_back(entry, is_suspect=True)
+            self._lose()
+            return
         self._end(entry, self._outcome(entry, result.status, result=result, error=result.error))
+
+    def _lose(self) -> None:
+        for listener in self.on_lost:
+            listener()
 
     def _end(self, entry: Entry, outcome: Outcome) -> None:
         if entry.outcome is None:  # else it was cancelled, or handed back, and that was that

@@ -14,6 +14,10 @@ class HandedBack(EngineError):
     """The daemon ended before the job did."""
 
 
+class HandedBackSuspect(HandedBack):
+    """Because the engine failed while it had the job, which may be what it failed of."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Its proof where it is COMPLETED, else why not.
@@ -31,6 +35,11 @@ class Outcome:
     @property
     def is_handed_back(self) -> bool:
         return isinstance(self.error, HandedBack)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Of what was handed back: perhaps the daemon ended because of it."""
+        return isinstance(self.error, HandedBackSuspect)
 
     @property
     def error_text(self) -> str:

@@ -22,7 +22,9 @@ def write_down(book: Book, feeder: Feeder, journal: Journal) -> None:
 
     def ended(entry: Entry) -> None:
         assert entry.outcome is not None, entry.id
-        if entry.outcome.is_handed_back:
+        if entry.outcome.is_suspect:
+            pass  # that it was begun stays written down
+        elif entry.outcome.is_handed_back:
             journal.handed_back(entry)
         else:
             journal.ended(entry)
@@ -83,5 +85,5 @@ def _hopeless(record: Record) -> str | None:
     if not record.payload.path.exists():
         return "the input of this job was lost while the daemon was down"
     if record.begun >= SUSPECT:
-        return f"the daemon was killed {record.begun} times while it had this job"
+        return f"{record.begun} daemons were killed or failed while they had this job"
     return None

@@ -111,7 +111,7 @@ def test_a_job_that_daemons_died_of_is_not_begun_again(tmp_path: Path) -> None:
         book, _ = taken_up(tmp_path)
         assert [one.id for one in book.under_way] == ["innocent"]
         [result] = book.results
-        assert result.outcome is not None and "was killed 3 times" in result.outcome.error_text
+        assert result.outcome is not None and "3 daemons were killed or failed" in result.outcome.error_text
 
     play(scenario())
 

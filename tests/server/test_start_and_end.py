@@ -15,10 +15,12 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from cuzk.engine.jobs import Job
 from cuzk.errors import EngineError, ResourceError, UsageError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.address import Address, numeric, owned_socket, parse_address
 from cuzk.server.daemon import Daemon, DaemonSettings
+from cuzk.server.journal import SUSPECT
 from tests.server.fakes import FakeProver, proof_of, read_fake
 from tests.server.hall import SOON_S, Caller, channel_to, porep, refused, running, until
 
@@ -277,15 +279,112 @@ def test_the_service_manager_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_daemon_whose_engine_has_failed_hands_everything_back_and_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
+        prover, journal = FakeProver(), tmp_path / "journal"
+        submits = [porep(f"{k}") for k in range(20)]  # more than an engine has in hand
+        go_on = prover.hold()
+        with pytest.raises(EngineError, match="mistake of its own"):
+            async with running(prover, folder=tmp_path, journal=journal) as (daemon, caller):
+                calls = [asyncio.ensure_future(caller.prove(submit)) for submit in submits]
+                await until(
+                    lambda: sum(e.job is not None for e in daemon.book.under_way) == daemon.feeder.ahead
+                )
+                await until(lambda: len(list(daemon.book.under_way)) == len(submits))
+                prover.fail()
+                for call in calls:
+                    code, text = await refused(call)
+                    assert code is grpc.StatusCode.UNAVAILABLE and "hands this proof back" in text
+                go_on.set()
+        async with running(folder=tmp_path, journal=journal) as (_, caller):
+            for submit in submits:
+                result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id=submit.request_id))
+                assert result.proof == proof_of(submit)
+
+    play(scenario())
+
+
+def test_a_submit_that_finds_the_engine_closed_fails_no_job(tmp_path: Path) -> None:
+    async def scenario() -> None:
         prover, journal, submit = FakeProver(), tmp_path / "journal", porep("a")
+        submitted = prover.submit
+
+        def fail_before(*given: Any) -> Job:
+            prover.fail()
+            return submitted(*given)
+
+        prover.submit = fail_before  # type: ignore[method-assign]
         with pytest.raises(EngineError, match="mistake of its own"):
             async with running(prover, folder=tmp_path, journal=journal) as (_, caller):
-                prover.fail()
                 code, text = await refused(caller.prove(submit))
                 assert code is grpc.StatusCode.UNAVAILABLE and "hands this proof back" in text
         async with running(folder=tmp_path, journal=journal) as (_, caller):
             result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
             assert result.proof == proof_of(submit)
+
+    play(scenario())
+
+
+def test_an_engine_that_fails_while_it_is_idle_ends_the_daemon_without_any_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        prover = FakeProver()
+        with pytest.raises(EngineError, match="mistake of its own"):
+            async with running(prover, folder=tmp_path) as (daemon, caller):
+                assert await state(caller) == SERVING
+                prover.fail()
+                await until(lambda: daemon.is_draining)
+                assert not daemon.is_ready
+
+    with caplog.at_level("INFO"):
+        play(scenario())
+    said = [record.message for record in caplog.records]
+    assert "a mistake in cuzk ended the engine" in said and "shutting down" in said
+    assert not any("SIGTERM" in line for line in said)
+
+
+def test_the_job_that_an_engine_had_when_it_failed_is_the_next_daemons(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        prover, journal, submit = FakeProver(), tmp_path / "journal", porep("a")
+        go_on = prover.hold()
+        with pytest.raises(EngineError, match="mistake of its own"):
+            async with running(prover, folder=tmp_path, journal=journal) as (daemon, caller):
+                going = asyncio.ensure_future(caller.prove(submit))
+                await until(lambda: any(entry.job for entry in daemon.book.under_way))
+                prover.fail()
+                code, text = await refused(going)
+                assert code is grpc.StatusCode.UNAVAILABLE and "hands this proof back" in text
+                assert not daemon.book.failed
+                go_on.set()
+        async with running(folder=tmp_path, journal=journal) as (_, caller):
+            result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
+            assert result.proof == proof_of(submit)
+
+    play(scenario())
+
+
+def test_a_job_of_which_every_engine_fails_is_failed_in_the_end(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        journal = tmp_path / "journal"
+
+        async def fail_of_it(submit: pb.SubmitProofRequest | None) -> None:
+            prover = FakeProver()
+            go_on = prover.hold()
+            with pytest.raises(EngineError, match="mistake of its own"):
+                async with running(prover, folder=tmp_path, journal=journal, waits=False) as (daemon, caller):
+                    if submit is not None:
+                        await caller.call("SubmitProof", submit)
+                    await until(lambda: any(entry.job for entry in daemon.book.under_way))
+                    prover.fail()
+                    await until(lambda: daemon.is_draining)
+                    go_on.set()
+
+        await fail_of_it(porep("a"))
+        for _ in range(SUSPECT - 1):
+            await fail_of_it(None)
+        async with running(folder=tmp_path, journal=journal) as (_, caller):
+            result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
+            assert result.status == pb.AwaitProofResponse.FAILED
+            assert "3 daemons were killed or failed" in result.error_message
 
     play(scenario())
 
