@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 
-from cuzk.errors import ResourceError, UsageError
+from cuzk.errors import UsageError
+from cuzk.server.address import Address
 from cuzk.server.book import Entry
 from cuzk.server.card_readings import CardReadings
 from cuzk.server.daemon import Daemon
@@ -15,6 +19,7 @@ from cuzk.server.metrics import Metrics
 from cuzk.server.observation import Observation, Surroundings, WaitingJob
 
 _LOG = Log("cuzk_daemon")
+_RETRY_S = 30.0  # after status could not be served
 
 
 class Beside:
@@ -28,6 +33,7 @@ class Beside:
         self._observation, self._cards = observation, cards
         self._metrics = Metrics(observation)
         self._server: StatusServer | None = None
+        self._opening: asyncio.Task[None] | None = None
         self.port: int | None = None
 
     def metrics(self) -> str:
@@ -35,7 +41,10 @@ class Beside:
         return self._metrics.text()
 
     async def start(self, daemon: Daemon) -> None:
-        """Raises UsageError, ResourceError."""
+        """Status that cannot be served keeps no daemon from proving: it is tried again until it can.
+
+        Raises UsageError for what is no address of TCP, and as `Access.token` and `Access.context`.
+        """
         surroundings = Surroundings(
             waiting=lambda: _waiting(daemon),
             not_ready=lambda: _not_ready(daemon),
@@ -44,30 +53,40 @@ class Beside:
         self._observation.begin(daemon.prover, surroundings, cards=self._cards)
         daemon.book.on_ended.append(self._ended)
         daemon.book.on_rejected.append(self._observation.history.refuse)
-        if daemon.settings.status_listen is not None:
-            await self._listen(daemon)
+        address, access = daemon.settings.status_listen, daemon.settings.access
+        if address is None:
+            return
+        if address.path is not None:
+            raise UsageError("status is served over TCP", where=str(address), next="name a host and a port")
+        self._opening = asyncio.create_task(self._listen(address, access.token(), access.context()))
 
     async def stop(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._opening
         if self._server is not None:
             await self._server.close()
         self._observation.close()
 
-    async def _listen(self, daemon: Daemon) -> None:
-        address, access = daemon.settings.status_listen, daemon.settings.access
-        assert address is not None
-        if address.path is not None:
-            raise UsageError("status is served over TCP", where=str(address), next="name a host and a port")
-        server = StatusServer(self._observation, metrics=self._metrics, token=access.token())
-        try:
-            self.port = await server.open(address.host, address.port, tls=access.context())
-        except OSError as error:
-            await server.close()
-            raise ResourceError(
-                f"status cannot be served here: {error.strerror or error}",
-                where=str(address),
-                next="stop the process that listens there, or listen elsewhere",
-            ) from error
-        self._server = server
+    async def _listen(self, address: Address, token: str | None, tls: ssl.SSLContext | None) -> None:
+        said = ""
+        while self.port is None:
+            self._server = StatusServer(self._observation, metrics=self._metrics, token=token)
+            try:
+                self.port = await self._server.open(address.host, address.port, tls=tls)
+            except OSError as error:
+                await self._server.close()
+                reason = error.strerror or str(error)
+                if reason != said:
+                    _LOG.error(
+                        f"status cannot be served: {reason}",
+                        addr=str(address),
+                        next="stop the process that listens there, or set daemon.status_listen to another "
+                        f"address; it is tried again every {_RETRY_S:.0f} s",
+                    )
+                said = reason
+                await asyncio.sleep(_RETRY_S)
         _LOG.info("status HTTP server listening", addr=f"{address.host}:{self.port}")
 
     def _ended(self, entry: Entry) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from cuzk.errors import ResourceError, UsageError
+from cuzk.errors import UsageError
+from cuzk.server import beside as module
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.access import Access
 from cuzk.server.address import Address
@@ -185,22 +186,52 @@ def test_with_a_certificate_status_speaks_tls_and_may_want_one_of_its_readers(tm
     assert [asyncio.run(answered(picky, context)) for context in (known, ours)] == [False, True]
 
 
-def started(folder: Path, address: Address) -> None:
-    beside = Beside(Observation())
-    settings = DaemonSettings(listen=Address(path=folder / "cuzk.sock"), status_listen=address, readers=0)
-    asyncio.run(Daemon(settings, FakeProver(), read_fake, companions=[beside]).run())
+def test_a_status_address_that_is_taken_is_logged_and_tried_again_while_proofs_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.05)
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        for name in "ab":  # tries and proofs go on beside each other
+            assert (await caller.prove(porep(name))).result.status == pb.AwaitProofResponse.COMPLETED
+            await asyncio.sleep(0.2)
+        [said] = [one for one in caplog.records if "status cannot be served" in one.message]
+        assert said.levelname == "ERROR" and "ddress already in use" in said.message
+        assert f"127.0.0.1:{port}" in str(vars(said)) and "stop the process" in str(vars(said))
+        taken.close()
+        async with aiohttp.ClientSession() as session:
+            await until(lambda: any("status HTTP server listening" in one.message for one in caplog.records))
+            async with session.get(f"http://127.0.0.1:{port}/readyz") as response:
+                assert response.status == 200
+
+    async def play() -> None:
+        daemon = beside_at(tmp_path, Address(host="127.0.0.1", port=port))
+        async with up(daemon) as caller:
+            await asyncio.wait_for(scenario(daemon, caller), SOON_S)
+
+    with taken, caplog.at_level("INFO", "cuzk_daemon"):
+        asyncio.run(play())
 
 
-def test_an_address_of_status_that_cannot_be_had_ends_the_start(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(ResourceError, match=f"127.0.0.1:{port}: status cannot be served here"):
-            started(tmp_path, Address(host="127.0.0.1", port=port))
-    assert not (tmp_path / "cuzk.sock").exists()
+def test_a_daemon_ends_though_its_status_was_never_served(tmp_path: Path) -> None:
+    async def play(port: int) -> None:
+        async with up(beside_at(tmp_path, Address(host="127.0.0.1", port=port))):
+            pass
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        asyncio.run(asyncio.wait_for(play(taken.getsockname()[1]), SOON_S))
 
 
 def test_status_on_a_unix_socket_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="TCP"):
-        started(tmp_path, Address(path=tmp_path / "status.sock"))
+        asyncio.run(beside_at(tmp_path, Address(path=tmp_path / "status.sock")).run())
+
+
+def beside_at(folder: Path, address: Address) -> Daemon:
+    """A daemon with status at that address."""
+    observation = Observation()
+    settings = DaemonSettings(listen=Address(path=folder / "cuzk.sock"), status_listen=address, readers=0)
+    prover = FakeProver(recorder=observation.recorder)
+    return Daemon(settings, prover, read_fake, companions=[Beside(observation)])
