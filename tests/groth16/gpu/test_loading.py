@@ -310,7 +310,8 @@ def test_an_interrupted_load_ends_at_once_and_leaves_nothing_on_the_card(
     def slow(descriptor: int, buffers: Any, offset: int) -> int:
         read.append(offset)
         started.set()
-        time.sleep(0.02)
+        assert target._closing.wait(60)
+        time.sleep(0.1)  # in which whoever loads has long heard of it
         return preadv(descriptor, buffers, offset)
 
     parameters = open_parameters(toy_params)
