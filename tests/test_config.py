@@ -63,6 +63,7 @@ queue_memory = "2GiB"
 drain_timeout = "90s"
 results = 5
 results_age = "1m"
+waiting_age = "24h"
 readers = 3
 [logging]
 level = "warn"
@@ -103,6 +104,7 @@ def test_every_key_reaches_its_field(written) -> None:
         drain_s=90.0,
         results_kept=5,
         results_s=60.0,
+        waiting_s=86_400.0,
         readers=3,
         log_level="warn",
         log_format="json",

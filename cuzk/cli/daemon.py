@@ -146,6 +146,7 @@ def _daemon_settings(config: Config, listen: str | None, status_listen: str | No
         drain_s=config.drain_s,
         results_kept=config.results_kept,
         results_s=config.results_s,
+        waiting_s=config.waiting_s,
         readers=config.readers,
     )
 

@@ -73,6 +73,7 @@ class Config:
     drain_s: float = 300.0
     results_kept: int = 1000
     results_s: float = 3600.0
+    waiting_s: float = 7 * 24 * 3600.0
     readers: int = 2
     log_level: str = "info"
     log_format: str = "text"

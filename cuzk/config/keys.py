@@ -286,6 +286,10 @@ KEYS: dict[str, Key] = {
     "daemon.results_age": Key(
         field="results_s", kinds=_DURATIONS, parse=_seconds, default="1h", meaning="and so long",
     ),
+    "daemon.waiting_age": Key(
+        field="waiting_s", kinds=_DURATIONS, parse=_seconds, default="168h",
+        meaning="jobs of SubmitProof that were accepted longer ago do not outlive a restart of the daemon",
+    ),
     "daemon.readers": Key(
         field="readers", kinds=(int,), parse=_positive, default=2,
         meaning="processes that read and check what clients send",

@@ -73,6 +73,7 @@ class Book:
     kept, kept_s  how many results are kept, and for how many seconds
     on_accepted, on_ended, on_urgent  hear of a job that is new, that has ended (its payload is there for the
                                       last time), that is wanted sooner
+    on_kept                           hear of one under way that was submitted as well
     on_rejected                       hears what was wrong with a request that became no job
     completed, failed, cancelled      how many jobs ended so, ever, by kind
     rejected                          requests whose input was at fault, ever
@@ -93,6 +94,7 @@ class Book:
         self.on_accepted: list[Callable[[Entry], None]] = []
         self.on_ended: list[Callable[[Entry], None]] = []
         self.on_urgent: list[Callable[[Entry], None]] = []
+        self.on_kept: list[Callable[[Entry], None]] = []
         self.on_rejected: list[Callable[[InputError], None]] = []
         self.completed: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
@@ -125,17 +127,20 @@ class Book:
         self._forget()
         return self._ended.values()
 
-    def accept(self, request: ProofRequest, payload: Payload) -> Entry:
+    def accept(self, request: ProofRequest, payload: Payload, *, is_kept: bool) -> Entry:
         """The job of that request: one that is under way, one whose proof is kept, or a new one."""
         identity = (request.kind.number, request.request_id, request.digest)
         known = self._entries.get(identity) or self._proven(identity)
         if known is not None:
+            if known.outcome is None and is_kept:
+                known.is_kept = True
+                _tell(self.on_kept, known)
             if known.outcome is None and request.priority > known.priority:
                 known.priority = request.priority
                 _tell(self.on_urgent, known)
             return known
         entry = self.entry(self._new_id(identity), identity, request.priority, payload, self.now())
-        entry.source = request
+        entry.source, entry.is_kept = request, is_kept
         self.begin(entry)
         return entry
 
@@ -213,10 +218,10 @@ class Book:
         self.end(entry, Outcome(status=Status.CANCELLED, error=error))
 
     def end(self, entry: Entry, outcome: Outcome) -> None:
-        """Answer everyone who waits for it. Nothing if it had ended."""
+        """Answer everyone who waits or asks later. Nothing if it had ended; it need not have begun."""
         if entry.outcome is not None:
             return
-        del self._entries[entry.identity]
+        self._entries.pop(entry.identity, None)
         entry.outcome, entry.source = replace(outcome, ended_at=self.now()), None
         if not outcome.is_handed_back:
             by_kind = {Status.COMPLETED: self.completed, Status.CANCELLED: self.cancelled}

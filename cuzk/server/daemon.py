@@ -58,6 +58,7 @@ class DaemonSettings:
     journal_bytes, memory_bytes  that requests which wait may take, on the disk and off it
     drain_s                      after a signal, jobs may take so long to end
     results_kept, results_s      how many results are kept, and how long
+    waiting_s                    after it was submitted, a job outlives restarts for so long
     readers                      processes that read requests; 0: threads
     """
 
@@ -73,6 +74,7 @@ class DaemonSettings:
     drain_s: float = 300.0
     results_kept: int = 1000
     results_s: float = 3600.0
+    waiting_s: float = 7 * 24 * 3600.0
     readers: int = 2
 
 
@@ -202,9 +204,10 @@ class Daemon:
         """What the daemon before this one left."""
         self._remembered: list[str] = []
         if self._journal is not None:
-            assert self.settings.journal is not None
+            folder, waiting_s = self.settings.journal, self.settings.waiting_s
+            assert folder is not None
             self._remembered = self._journal.circuits()
-            take_up(self.book, self.store, self._journal, self.settings.journal)
+            take_up(self.book, self.store, self._journal, folder, waiting_s=waiting_s)
             write_down(self.book, self.feeder, self._journal)
 
     def _hear(self, stack: AsyncExitStack) -> None:

@@ -4,7 +4,7 @@ One table in SQLite; the inputs of jobs are files beside it (`store`). Rows are 
 the disk: they survive the end of the process in whatever form, the last ones perhaps not that of the machine,
 whose clients then send them again.
 
-    accepted   a row, before the client is told
+    accepted   a row, before the client is told; kept, once it was submitted, for those who may ask much later
     begun      its count goes up: what was begun by several daemons that died is suspected, and failed
     ended      result and times; without its input
     recovered  at the start, what is not too old: results answer again, the rest waits again
@@ -33,19 +33,26 @@ from cuzk.server.payload import Payload
 _LOG = Log("cuzk_server.journal")
 #: A job that was begun by so many daemons that then died is not begun again.
 SUSPECT = 3
-_FORM = 1
+_FORM = 1  # older daemons of the same form write and read what they know of a row, and leave out the rest
 _TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
     id TEXT PRIMARY KEY, kind INTEGER, request_id TEXT, digest TEXT, priority INTEGER, accepted_at REAL,
     input TEXT, input_bytes INTEGER, begun INTEGER DEFAULT 0,
-    status TEXT, proof BLOB, error TEXT, timings TEXT, ended_at REAL);
+    status TEXT, proof BLOB, error TEXT, timings TEXT, ended_at REAL, is_kept INTEGER DEFAULT 1);
 CREATE TABLE IF NOT EXISTS circuits (id TEXT PRIMARY KEY);
 """
+#: Of jobs that older daemons accepted nobody knows who wanted them: perhaps somebody who asks much later.
+_KEPT_ADDED = "ALTER TABLE jobs ADD COLUMN is_kept INTEGER DEFAULT 1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A job as the journal has it; `outcome` is None while it has not ended, `begun` counts daemons."""
+    """A job as the journal has it.
+
+    begun    how many daemons began it
+    is_kept  it was submitted
+    outcome  None while it has not ended
+    """
 
     id: str
     identity: tuple[int, str, str]
@@ -53,6 +60,7 @@ class Record:
     accepted_at: float
     payload: Payload
     begun: int
+    is_kept: bool
     outcome: Outcome | None
 
 
@@ -77,16 +85,19 @@ class Journal:
         if path is None:
             return
         columns = (entry.id, kind, request_id, digest, int(entry.priority), entry.accepted_at)
-        row = (*columns, path.name, entry.payload.size)
+        row = (*columns, path.name, entry.payload.size, entry.is_kept)
 
         def write() -> None:
             text = "INSERT OR REPLACE INTO jobs (id, kind, request_id, digest, priority, accepted_at, input,"
-            self._connection.execute(text + " input_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            self._connection.execute(text + " input_bytes, is_kept) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
         def is_written() -> None:
             entry.is_durable = True
 
         self._later(write, then=is_written)
+
+    def kept(self, entry: Entry) -> None:
+        self._sql("UPDATE jobs SET is_kept = 1 WHERE id = ?", (entry.id,))
 
     def begun(self, entry: Entry) -> None:
         self._sql("UPDATE jobs SET begun = begun + 1 WHERE id = ?", (entry.id,))
@@ -114,9 +125,8 @@ class Journal:
             (before, most),
         )
 
-    def forget_waiting(self, *, before: float) -> None:
-        """Drop jobs that nobody can be waiting for any more."""
-        self._sql("DELETE FROM jobs WHERE ended_at IS NULL AND accepted_at < ?", (before,))
+    def drop(self, job_id: str) -> None:
+        self._sql("DELETE FROM jobs WHERE id = ?", (job_id,))
 
     def loaded(self, circuits: Sequence[str]) -> None:
         """These parameters are open now; the next daemon will open them at its start."""
@@ -163,13 +173,13 @@ class Journal:
 
 
 _ALL = (
-    "SELECT id, kind, request_id, digest, priority, accepted_at, input, input_bytes, begun, status, proof,"
-    " error, timings, ended_at FROM jobs ORDER BY accepted_at"
+    "SELECT id, kind, request_id, digest, priority, accepted_at, input, input_bytes, begun, is_kept,"
+    " status, proof, error, timings, ended_at FROM jobs ORDER BY accepted_at"
 )
 
 
 def _record(folder: Path, row: Sequence[Any]) -> Record:
-    name, kind, request_id, digest, priority, accepted_at, given, given_bytes, begun, *ended = row
+    name, kind, request_id, digest, priority, accepted_at, given, given_bytes, begun, kept, *ended = row
     status, proof, error, timings, ended_at = ended
     outcome = None
     if status is not None:
@@ -187,6 +197,7 @@ def _record(folder: Path, row: Sequence[Any]) -> Record:
         accepted_at=accepted_at,
         payload=Payload(path=folder / given, size=given_bytes) if given else Payload(),
         begun=begun,
+        is_kept=bool(kept),
         outcome=outcome,
     )
 
@@ -242,6 +253,8 @@ def _opened(path: Path) -> sqlite3.Connection:
             raise sqlite3.DatabaseError(f"it has form {form}, known is {_FORM}")
         with connection:
             connection.executescript(f"{_TABLES} PRAGMA user_version = {_FORM};")
+            if "is_kept" not in [name for _, name, *_ in connection.execute("PRAGMA table_info(jobs)")]:
+                connection.execute(_KEPT_ADDED)
         connection.execute(_ALL).fetchone()
     except BaseException:
         connection.close()

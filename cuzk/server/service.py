@@ -142,8 +142,7 @@ class Service:
             self._store.discard(payload)
             await _abort_closing(context)
         position = len(self._book.waiting(self._prover.status()))
-        entry = self._book.accept(request, payload)
-        entry.is_kept |= is_kept
+        entry = self._book.accept(request, payload, is_kept=is_kept)
         if entry.payload is not payload:
             self._store.discard(payload)
         with self._book.calling(entry):  # from now on: others who wait may go

@@ -18,12 +18,13 @@ from cuzk.errors import BusyError, ResourceError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.book import Book, Entry
 from cuzk.server.journal import SUSPECT, open_journal
+from cuzk.server.log import Lines
 from cuzk.server.outcome import Outcome
 from cuzk.server.payload import Payload
 from cuzk.server.recovery import take_up
 from cuzk.server.store import Store
-from tests.server.fakes import proof_of
-from tests.server.hall import SOON_S, porep, running, until
+from tests.server.fakes import FakeProver, proof_of
+from tests.server.hall import SOON_S, porep, refused, running, until
 
 COMPLETED = pb.AwaitProofResponse.COMPLETED
 
@@ -49,7 +50,7 @@ def taken_up(folder: Path, *, now: float = 1000.0, kept: int = 10) -> tuple[Book
     book = Book(kept=kept, kept_s=100.0, clock=lambda: now)
     store = Store(folder, disk_bytes=1 << 20, memory_bytes=1 << 20)
     with open_journal(folder) as journal:
-        take_up(book, store, journal, folder)
+        take_up(book, store, journal, folder, waiting_s=1000.0)
     store.close()
     return book, store
 
@@ -86,17 +87,123 @@ def test_what_is_too_old_or_too_much_is_forgotten(tmp_path: Path) -> None:
                 entry = entry_in(tmp_path, str(k))
                 journal.accepted(entry)
                 journal.ended(ended(entry, Status.COMPLETED, at=995.0 + k, proof=b"x"))
-            journal.accepted(entry_in(tmp_path, "old", at=800.0))
             journal.forget(most=3, before=0.0)
         book, _ = taken_up(tmp_path)
         assert [one.id for one in book.results] == ["2", "3", "4"]
-        assert list(book.under_way) == []
         with open_journal(tmp_path) as journal:
             assert [record.id for record in journal.records()] == ["2", "3", "4"]
         book, _ = taken_up(tmp_path, now=5000.0)
         assert list(book.results) == []
 
     play(scenario())
+
+
+def test_jobs_that_were_submitted_wait_over_restarts_longer_than_those_whose_call_has_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Results are kept for 100 s, which is how long a job of Prove is taken up; one of SubmitProof 1000 s."""
+
+    async def scenario() -> None:
+        with open_journal(tmp_path) as journal:
+            for name, is_kept in (("proved", False), ("submitted", True)):
+                entry = entry_in(tmp_path, name, at=1000.0)
+                entry.is_kept = is_kept
+                journal.accepted(entry)
+        book, _ = taken_up(tmp_path, now=1099.0)
+        assert [one.id for one in book.under_way] == ["proved", "submitted"]
+        book, _ = taken_up(tmp_path, now=1101.0)
+        assert [one.id for one in book.under_way] == ["submitted"]
+        assert list(tmp_path.glob("*.request")) == [tmp_path / "submitted.request"]
+        book, _ = taken_up(tmp_path, now=2000.0)
+        assert [one.id for one in book.under_way] == ["submitted"]
+        taken_up(tmp_path, now=2001.0)
+        book, _ = taken_up(tmp_path, now=2100.0)  # by a daemon after the one that gave it up
+        assert list(book.under_way) == [] and list(tmp_path.glob("*.request")) == []
+        [result] = book.results
+        assert result.outcome is not None and result.outcome.status is Status.FAILED
+        assert (
+            "waited for 16 min 41 s, more than daemon.waiting_age, 16 min 40 s" in result.outcome.error_text
+        )
+
+    play(scenario())
+    lines = [Lines().format(record) for record in caplog.records if record.message == "job given up"]
+    assert len(lines) == 2
+    assert "job_id=proved" in lines[0] and "daemon.results_age" in lines[0]
+    assert "job_id=submitted" in lines[1] and "daemon.waiting_age" in lines[1]
+
+
+def test_a_job_that_was_begun_by_a_call_and_is_then_submitted_counts_as_submitted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        prover, journal = FakeProver(), tmp_path / "journal"
+        go_on = prover.hold()
+        async with running(prover, folder=tmp_path, journal=journal, drain_s=0.1) as (daemon, caller):
+            going = [asyncio.ensure_future(caller.prove(porep(name))) for name in ("a", "b")]
+            await until(lambda: len(list(daemon.book.under_way)) == 2)
+            for name in ("b", "c"):
+                await caller.call("SubmitProof", porep(name))
+            daemon.end()
+            await asyncio.gather(*map(refused, going))
+            go_on.set()
+        with open_journal(journal) as opened:
+            records = {record.id: record.is_kept for record in opened.records()}
+        assert records == {"a": False, "b": True, "c": True}
+
+    play(scenario())
+
+
+def test_jobs_of_a_daemon_that_did_not_tell_who_was_submitted_are_taken_up_as_if_they_were(
+    tmp_path: Path,
+) -> None:
+    """And when it is back, it finds the columns that it writes, and the form that it knows."""
+    path = entry_in(tmp_path, "old").payload.path
+    assert path is not None
+    row = ("old", 1, "old", "digest of old", 3, 1000.0, path.name, 14, 0)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
+        connection.executescript(OLD_TABLES)
+        connection.execute(OLD_INSERT, row)
+    connection.close()
+
+    async def scenario() -> None:
+        book, _ = taken_up(tmp_path, now=1900.0)
+        assert [one.id for one in book.under_way] == ["old"]
+
+    play(scenario())
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        connection.execute(OLD_INSERT, ("new", *row[1:]))
+    connection.close()
+    with open_journal(tmp_path) as journal:
+        assert [(record.id, record.is_kept) for record in journal.records()] == [("old", True), ("new", True)]
+
+
+OLD_TABLES = """
+CREATE TABLE jobs (
+    id TEXT PRIMARY KEY, kind INTEGER, request_id TEXT, digest TEXT, priority INTEGER, accepted_at REAL,
+    input TEXT, input_bytes INTEGER, begun INTEGER DEFAULT 0,
+    status TEXT, proof BLOB, error TEXT, timings TEXT, ended_at REAL);
+CREATE TABLE circuits (id TEXT PRIMARY KEY);
+PRAGMA user_version = 1;
+"""
+OLD_INSERT = (
+    "INSERT INTO jobs (id, kind, request_id, digest, priority, accepted_at, input, input_bytes, begun)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+def test_a_job_of_no_known_kind_is_forgotten_with_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        with open_journal(tmp_path) as journal:
+            entry = entry_in(tmp_path, "a")
+            entry.identity = (99, *entry.identity[1:])
+            journal.accepted(entry)
+        taken_up(tmp_path)
+        with open_journal(tmp_path) as journal:
+            assert journal.records() == []
+
+    play(scenario())
+    assert [record for record in caplog.records if "no known kind" in record.message]
 
 
 def test_a_job_that_daemons_died_of_is_not_begun_again(tmp_path: Path) -> None:

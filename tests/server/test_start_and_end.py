@@ -249,6 +249,27 @@ def test_jobs_that_are_handed_back_are_the_next_daemons(tmp_path: Path) -> None:
     play(scenario())
 
 
+def test_a_submitted_job_that_waited_longer_than_results_are_kept_is_the_next_daemons(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        journal, submit, prover = tmp_path / "journal", porep("slow"), FakeProver()
+        go_on = prover.hold()
+        async with running(prover, folder=tmp_path, journal=journal, drain_s=0.1) as (daemon, caller):
+            await caller.call("SubmitProof", submit)
+            daemon.end()
+            await until(lambda: not list(daemon.book.under_way))
+            go_on.set()
+        prover = FakeProver()
+        go_on = prover.hold()
+        async with running(prover, folder=tmp_path, journal=journal, results_s=0.0) as (daemon, caller):
+            ask = pb.AwaitProofRequest(job_id="slow")
+            asking = asyncio.ensure_future(caller.call("AwaitProof", ask))
+            await until(lambda: [entry.callers for entry in daemon.book.under_way] == [1])
+            go_on.set()
+            assert (await asking).proof == proof_of(submit)
+
+    play(scenario())
+
+
 def test_parameters_that_were_open_are_opened_again_after_a_restart(tmp_path: Path) -> None:
     async def scenario() -> None:
         journal = tmp_path / "journal"
