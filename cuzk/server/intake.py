@@ -34,6 +34,7 @@ _PRIORITIES: dict[int, Priority] = {
     pb.HIGH: Priority.HIGH,
     pb.CRITICAL: Priority.CRITICAL,
 }
+_LONGEST_NAME = 1024  # bytes of a client's name for its job, which goes into logs, errors and pages
 _LENGTH_DELIMITED = 2  # of protobuf's wire types
 #: What a request consists of beside its name and its urgency: these fields make two requests the same.
 _INPUTS = (
@@ -68,6 +69,9 @@ def read_with(read: ReadSource, data: bytes, check: bool) -> ProofRequest:
     if not prove.HasField("submit"):
         _fail("missing submit field", "submit", "send the request in it")
     submit = prove.submit
+    if (length := len(submit.request_id.encode())) > _LONGEST_NAME:
+        what = f"request_id has {length} bytes, {_LONGEST_NAME} are the most"
+        _fail(what, "request_id", "send a shorter name")
     kind = KINDS.get(submit.proof_kind)
     if kind is None:
         _fail(f"invalid proof_kind: {submit.proof_kind}", "proof_kind", "kinds are 1 to 4")

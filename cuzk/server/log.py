@@ -28,6 +28,7 @@ _NUMBERS: dict[str, int] = {
 _NAMES = {logging.DEBUG: "DEBUG", logging.INFO: "INFO", logging.WARNING: "WARN", logging.ERROR: "ERROR"}
 _COLOURS = {"DEBUG": "34", "INFO": "32", "WARN": "33", "ERROR": "31"}
 _FIELDS = "cuzk_fields"
+_LONGEST = 4096  # characters of a text that a client chose, which may have 256 million
 _PLAIN = re.compile(r'[^\s"=]+')
 
 
@@ -67,7 +68,7 @@ def hear(event: Event) -> None:
 
 
 class Lines(logging.Formatter):
-    """One line a record; what would end a line or a value is quoted as JSON quotes it."""
+    """One line a record; what would end it or a value, or steer a terminal, is as JSON has it in quotes."""
 
     def __init__(self, *, coloured: bool = False) -> None:
         super().__init__()
@@ -76,7 +77,7 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level, target = _NAMES.get(record.levelno, record.levelname), record.name.replace(".", "::")
         fields = "".join(f" {name}={_value(value)}" for name, value in _fields(record).items())
-        time, message = _time(record), record.getMessage().replace("\n", "\\n")
+        time, message = _time(record), _printable(record.getMessage())
         if not self._coloured:
             return f"{time} {level:>5} {target}: {message}{fields}"
         shown = f"\x1b[2m{time}\x1b[0m \x1b[{_COLOURS[level]}m{level:>5}\x1b[0m"
@@ -103,7 +104,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    fields = dict(getattr(record, _FIELDS, {}))
+    fields = {name: _short(value) for name, value in getattr(record, _FIELDS, {}).items()}
     if record.exc_info:
         fields["error"] = logging.Formatter().formatException(record.exc_info)
     return fields
@@ -111,7 +112,18 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 def _value(value: Any) -> str:
     text = str(value)
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    if _PLAIN.fullmatch(text) and text.isprintable():
+        return text
+    return _printable(json.dumps(text, ensure_ascii=False))
+
+
+def _short(value: Any) -> Any:
+    return f"{value[:_LONGEST]}..." if isinstance(value, str) and len(value) > _LONGEST else value
+
+
+def _printable(text: str) -> str:
+    """Clients choose what they call their jobs: controls, marks of direction, halves of surrogate pairs."""
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 def set_up(level: str, *, as_json: bool = False, stream: TextIO | None = None) -> None:

@@ -22,6 +22,7 @@ _STATUSES = {
     Status.CANCELLED: pb.AwaitProofResponse.CANCELLED,
     Status.TIMEOUT: pb.AwaitProofResponse.TIMEOUT,
 }
+_TEXT_BYTES = 4096
 
 
 def code_of(error: Exception) -> Any:
@@ -36,9 +37,28 @@ def code_of(error: Exception) -> Any:
 
 
 def text_of(error: Exception) -> str:
+    """Of an error of gRPC."""
     if isinstance(error, CuzkError):
-        return str(error)
-    return f"this is a mistake in cuzk: {type(error).__name__}: {error}"
+        return cut(str(error))
+    return cut(f"this is a mistake in cuzk: {type(error).__name__}: {error}")
+
+
+def cut(text: str) -> str:
+    """As gRPC can send it with an error, where it refuses more than 8 KiB: a longer one lacks its middle."""
+    text = text.encode(errors="backslashreplace").decode()
+    if _beginning(text, _TEXT_BYTES) == text:
+        return text
+    end = _beginning(text[::-1], _TEXT_BYTES // 2)[::-1]
+    return f"{_beginning(text, _TEXT_BYTES // 2)} ... {end}"
+
+
+def _beginning(text: str, limit: int) -> str:
+    """What of it takes so many bytes: all but plain ASCII is sent as %XX, byte by byte."""
+    for k, one in enumerate(text):
+        limit -= 1 if " " <= one <= "~" and one != "%" else 3 * len(one.encode())
+        if limit < 0:
+            return text[:k]
+    return text
 
 
 def result_message(entry: Entry) -> pb.AwaitProofResponse:

@@ -30,6 +30,7 @@ from cuzk.server.kept_memory import SMALL_S, KeptMemory, before_it_ends
 from cuzk.server.log import Log
 from cuzk.server.messages import (
     code_of,
+    cut,
     late_message,
     loaded_srs,
     result_message,
@@ -97,7 +98,7 @@ class Service:
         _LOG.info("AwaitProof", job_id=request.job_id)
         entry = self._book.find(request.job_id)
         if entry is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"job not found: {request.job_id}")
+            await context.abort(grpc.StatusCode.NOT_FOUND, cut(f"job not found: {request.job_id}"))
             raise AssertionError("abort raises")
         timeout_s = request.timeout_ms / _MS if request.timeout_ms else None
         if await self._book.wait(entry, timeout_s) is None:

@@ -31,9 +31,9 @@ EVENTS = SPAN_EVENTS | ENDINGS
 _OLDER_NAMES = {"CHAN_SEND": "GPU_QUEUE"}
 
 _PIECE = re.compile(r"([0-9]{1,15}),([A-Z][A-Z_]*),([^,]*),(.*)")
-#: What would end a field or a line, and the sign that escapes it; Curio's own ids contain none of these.
-_UNSAFE = {ord(sign): f"%{ord(sign):02X}" for sign in "%,\n\r"}
-_ESCAPED = re.compile(r"%(25|2C|0A|0D)")
+#: What would end a field or a line or steer a terminal, and the sign that escapes; Curio's own ids have none.
+_UNSAFE = {code: f"%{code:02X}" for code in (*b"%,", *range(0x20), *range(0x7F, 0xA0))}
+_ESCAPED = re.compile("%(2[5C]|[01][0-9A-F]|7F|[89][0-9A-F])")
 _BARE = "monolithic"  # the one word in a detail that is no pair
 
 

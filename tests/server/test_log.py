@@ -42,6 +42,24 @@ def test_whatever_is_said_stays_one_line(stream: io.StringIO) -> None:
     assert stream.getvalue().endswith(r'  WARN a: two\nlines job_id="wdpost-1-[1 2]\n\"x\"" empty=""' + "\n")
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_a_client_calls_its_job_steers_no_terminal(as_json: bool, stream: io.StringIO) -> None:
+    set_up("info", as_json=as_json, stream=stream)
+    name = "\x1b]0;owned\x07\x1b[2J\x7f\x9b2J\u202e\u2028\ud800\x00"
+    Log("a").info(f"done {name}", job_id=name, plain="wdpost-é")
+    said = stream.getvalue()
+    assert said.endswith("\n") and said[:-1].isprintable()
+    assert said.count(r"\u001b]0;owned\u0007\u001b[2J\u007f\u009b2J\u202e\u2028\ud800\u0000") == 2
+    assert as_json or said.endswith(" plain=wdpost-é\n")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_text_of_any_length_is_a_short_line(as_json: bool, stream: io.StringIO) -> None:
+    set_up("info", as_json=as_json, stream=stream)
+    Log("a").info("AwaitProof", job_id="x" * 100_000)
+    assert "xx..." in stream.getvalue() and len(stream.getvalue()) < 5000
+
+
 def test_json_lines_hold_the_same(stream: io.StringIO) -> None:
     set_up("info", as_json=True, stream=stream)
     Log("cuzk_server.service").error("Prove refused", error=ValueError("x"), number=3)

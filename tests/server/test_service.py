@@ -9,6 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from cuzk.errors import InputError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server import service
 from cuzk.server.book import Book
@@ -16,6 +17,7 @@ from cuzk.server.card_readings import CardReading
 from cuzk.server.contract import SERVICE
 from cuzk.server.daemon import Daemon
 from cuzk.server.messages import status_message
+from cuzk.server.seam import ProofRequest
 from tests.server.fakes import MIB, FakeProver, proof_of
 from tests.server.hall import SOON_S, Caller, porep, refused, running, until
 
@@ -94,6 +96,26 @@ def test_bad_requests_are_refused_with_the_place_before_they_queue(
         assert list(daemon.book.under_way) == [] and daemon.book.rejected == 1
 
     played(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("letter", ["x", "%", "é", "\U0001f600"])
+def test_an_error_of_any_length_reaches_the_client_with_its_beginning_and_its_end(
+    letter: str, tmp_path: Path
+) -> None:
+    def read(data: bytes, check: bool) -> ProofRequest:
+        raise InputError(letter * 20_000 + "\ud800", where="here", next="send another")
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        ask = pb.AwaitProofRequest(job_id=letter * 20_000 + " at last")
+        for _ in range(20):  # above its soft limit gRPC refuses at random
+            code, text = await refused(caller.call("AwaitProof", ask))
+            assert code is grpc.StatusCode.NOT_FOUND
+            assert text.startswith(f"job not found: {letter}") and text.endswith(f"{letter} at last")
+            code, text = await refused(caller.prove(porep()))
+            assert code is grpc.StatusCode.INVALID_ARGUMENT
+            assert text.startswith(f"here: {letter}") and text.endswith(r"\ud800 (send another)")
+
+    played(tmp_path, scenario, read=read)
 
 
 def test_status_counts_jobs_not_workers(tmp_path: Path) -> None:
