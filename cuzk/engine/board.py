@@ -91,9 +91,7 @@ class Board:
         self.finished: deque[Run] = deque()
         self.shares_slots = settings.gpu_lock != "none"
         self.preparing: set[Unit] = set()
-        self.placing = Placing(
-            self.devices, self.ready, self.preparing, self.leases, shared=self.shares_slots
-        )
+        self.placing = Placing(self.devices, self.ready, self.preparing, self.leases, settings.gpu_lock)
         self.preloads = 0
         self.is_closing = False
         self._unrecorded: list[tuple[Run, Status]] = []
@@ -168,7 +166,8 @@ class Board:
                     self.pending.push(unit)
                 elif unit.stage is Stage.READY:
                     self.ready.push(unit)
-                    self._call_back(unit)
+                    self.call_back_for(unit)
+            self.wake_devices()  # the order there is another one
             self.notify()
 
     def end(
@@ -250,17 +249,21 @@ class Board:
         """From now on it waits for a device."""
         unit.to(Stage.READY, self.clock())
         self.ready.push(unit)
-        self._call_back(unit)
+        self.call_back_for(unit)
         self.notify()
 
-    def _call_back(self, unit: Unit) -> None:
+    def call_back_for(self, unit: Unit) -> None:
         """Where a ready unit finds no free worker, the least urgent one that does not compute gets free."""
         workers = [
             worker for device in self.takers(unit) if not device.is_stalled for worker in device.workers
         ]
-        if any(worker.unit is None for worker in workers):
+        if any(worker.unit is None and not worker.is_away for worker in workers):
             return
-        waiting = [worker for worker in workers if not worker.computes and not worker.is_called_back]
+        waiting = [
+            worker
+            for worker in workers
+            if worker.unit is not None and not worker.computes and not worker.is_called_back
+        ]
         last = max(waiting, key=_order_of, default=None)
         if last is not None and _order_of(last)[0] > unit.order[0]:
             last.is_called_back = True
@@ -297,12 +300,15 @@ class Board:
         self.notify()
 
     def working(self) -> list[Worker]:
-        """Workers that are at a unit, but not those that wait until a twin has computed."""
+        """Workers that are at a unit, but not those that wait until a twin has computed, nor those who have
+        let somebody in between.
+        """
         return [
             worker
             for device in self.devices
             for worker in device.workers
             if worker.unit is not None
+            and not worker.is_paused
             and (worker.computes or not any(twin.computes for twin in device.workers))
         ]
 

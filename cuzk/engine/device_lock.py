@@ -17,17 +17,17 @@ from dataclasses import dataclass
 class Place:
     """Somebody's in the queue, from the first time that they wait to their last `release`.
 
-    urgency  larger goes first, then the smaller number
+    urgency  larger goes first, then the smaller number; it may rise while they wait, `wake` then says so
     user     what they compute with
     """
 
-    urgency: int
+    urgency: Callable[[], int]
     number: int
     user: object
 
     @property
     def order(self) -> tuple[int, int]:
-        return -self.urgency, self.number
+        return -self.urgency(), self.number
 
 
 class DeviceLock:
@@ -44,10 +44,10 @@ class DeviceLock:
         return self._holder is not None
 
     @contextmanager
-    def held(self, urgency: int, user: object, give_up: Callable[[], None]) -> Iterator[Place]:
+    def held(self, urgency: Callable[[], int], user: object, give_up: Callable[[], None]) -> Iterator[Place]:
         """Waits for it. `give_up`, at first and whenever `wake` was called, may raise instead.
 
-        It is called under the mutex: it reads, and takes no lock.
+        Both are called under the mutex: they read, and take no lock.
         """
         with self._changed:
             place = Place(urgency, next(self._numbers), user)
@@ -63,7 +63,8 @@ class DeviceLock:
     def is_wanted_more(self, place: Place) -> bool:
         """Whether somebody waits who may come in between two kernels of its holder."""
         with self._changed:
-            return any(one.urgency > place.urgency and one.user != place.user for one in self._waiting)
+            mine = place.urgency()
+            return any(one.urgency() > mine and one.user != place.user for one in self._waiting)
 
     def let_in_between(self, place: Place, give_up: Callable[[], None]) -> None:
         """Give it to the more urgent, and wait for it again; it is lost when `give_up` raises."""

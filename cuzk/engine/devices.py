@@ -57,7 +57,9 @@ class Worker:
 
     since           when it took the unit, or if that is later, the device
     waits           it has asked for something to do, and there was nothing
+    is_away         it opens or closes something
     computes        it has, or had, the device for the unit
+    is_paused       it has let somebody in between, and not got the device back
     is_stalled      it has been at the unit for too long
     is_lost         somebody else has got its unit: what it reports is forgotten; its thread reads it unlocked
     is_called_back  something urgent needs it more than its unit, unless it computes; read unlocked too
@@ -68,7 +70,9 @@ class Worker:
     unit: Unit | None = None
     since: float = 0.0
     waits: bool = False
+    is_away: bool = False
     computes: bool = False
+    is_paused: bool = False
     is_stalled: bool = False
     is_lost: bool = False
     is_called_back: bool = False
@@ -103,12 +107,13 @@ class Device:
         return any(worker.is_stalled for worker in self.workers)
 
     @property
-    def load(self) -> tuple[int, float]:
-        """How many units are under way here, and when the first of them was taken: of two devices with as
-        many, the smaller of these has time for another one sooner.
-        """
-        taken = [worker.unit.since for worker in self.workers if worker.unit is not None]
-        return len(taken), min(taken, default=0.0)
+    def is_closing(self) -> bool:
+        """Whether something is being closed, whose memory is not free yet."""
+        return any(slot.state is SlotState.CLOSING for slot in self.slots.values())
+
+    def under_way(self) -> list[tuple[Unit, float]]:
+        """The units that workers are at here, and since when."""
+        return [(worker.unit, worker.unit.since) for worker in self.workers if worker.unit is not None]
 
     def serves(self, setup: Setup) -> bool:
         """Whether it may be given partitions of that setup."""

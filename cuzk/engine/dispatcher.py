@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from cuzk.engine.board import Board, bare
+from cuzk.engine.board import Board, bare, described
 from cuzk.engine.devices import Device, Slot, SlotState, Worker
 from cuzk.engine.events import What
 from cuzk.engine.jobs import Run, Stage, Status, Unit
@@ -90,11 +90,19 @@ class Dispatcher:
         return board.admission.next(only_first=True)
 
     def _make_room(self) -> Close | None:
+        """What no run needs, one setup after another: what is closing already may be enough."""
         for lease in self._board.leases.idle():
-            for device in self._board.devices:
-                for slot in device.slots.values():
-                    if slot.is_idle and slot.setup.key == lease.setup.key:
-                        return closing(slot)
+            slots = [
+                slot
+                for device in self._board.devices
+                for slot in device.slots.values()
+                if slot.setup.key == lease.setup.key
+            ]
+            for slot in slots:
+                if slot.is_idle:
+                    return closing(slot)
+            if any(slot.state is SlotState.CLOSING for slot in slots):
+                return None
         return None
 
     def prepared(self, unit: Unit, value: Any) -> None:
@@ -140,9 +148,11 @@ class Dispatcher:
         if chosen is None and board.is_over and (slot := worker.device.eviction()) is not None:
             chosen = closing(slot)
         errand = self._begin_proof(worker, chosen) if isinstance(chosen, Unit) else chosen
-        worker.waits = errand is None
-        if errand is not None and len(board.ready):
-            board.changed["prove"].notify_all()  # what was left to this worker may be another one's now
+        worker.waits, worker.is_away = errand is None, isinstance(errand, Open | Close)
+        first = board.ready.first()
+        if errand is not None and first is not None:  # which may have been left to this worker
+            board.call_back_for(first)
+            board.changed["prove"].notify_all()
         return errand
 
     def _begin_proof(self, worker: Worker, unit: Unit) -> Prove:
@@ -161,13 +171,19 @@ class Dispatcher:
     def begins(self, worker: Worker) -> bool:
         """The worker has the device from now on; False if it should give up its unit instead."""
         with self._board.held():
-            worker.computes, worker.since = True, self._board.clock()
+            worker.computes, worker.is_paused, worker.since = True, False, self._board.clock()
             return not (worker.is_called_back or worker.is_lost)
+
+    def pauses(self, worker: Worker) -> None:
+        """The worker lets somebody in between, until it begins again."""
+        with self._board.held():
+            worker.is_paused = True
 
     def _leave(self, worker: Worker, errand: Prove, turn: Turn) -> bool:
         """The worker is done with the unit, whatever came out. False if somebody else has got it."""
         is_its_own, worker.unit = not worker.is_lost, None
-        worker.computes = worker.is_stalled = worker.is_lost = worker.is_called_back = False
+        worker.computes = worker.is_paused = False
+        worker.is_stalled = worker.is_lost = worker.is_called_back = False
         errand.slot.users, errand.slot.since = errand.slot.users - 1, self._board.clock()
         errand.unit.run.spent.gpu_s += turn.held_s
         errand.unit.run.spent.lock_s += turn.waited_s
@@ -285,7 +301,9 @@ class Dispatcher:
     def opened(self, slot: Slot, prover: Prover, seconds: float) -> None:
         board = self._board
         with board.held():
+            self._uses += 1
             slot.prover, slot.state, slot.since = prover, SlotState.OPEN, board.clock()
+            slot.last_use = self._uses
             for run in board.runs.live:
                 if run.work.setup.key == slot.setup.key:
                     run.spent.srs_s = max(run.spent.srs_s, min(seconds, board.clock() - run.submitted_s))
@@ -303,10 +321,11 @@ class Dispatcher:
                 board.strike(device, error.what, fatal=True)
             board.fail_stranded()
 
-    def closed(self, slot: Slot) -> None:
+    def closed(self, slot: Slot, error: Exception | None = None) -> None:
         board = self._board
         with board.held():
-            board.say(What.CLOSED, device=slot.device, text=slot.setup.name)
+            text = slot.setup.name if error is None else f"{slot.setup.name}: {described(error)}"
+            board.say(What.CLOSED, device=slot.device, text=text)
             board.release(slot)
 
     # ---- assembly ----

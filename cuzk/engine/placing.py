@@ -22,6 +22,7 @@ from cuzk.engine.devices import Device, Slot, SlotState, Worker
 from cuzk.engine.jobs import Unit
 from cuzk.engine.leases import Leases
 from cuzk.engine.seam import Prover, Setup, Work
+from cuzk.engine.settings import GpuLock
 from cuzk.engine.unit_queue import UnitQueue
 
 
@@ -67,7 +68,7 @@ def closing(slot: Slot) -> Close:
 
 
 class Placing:
-    """The choices. `shared` says whether the workers of a device share what is open there."""
+    """The choices. `mode` says whether the workers of a device share what is open there, and how."""
 
     def __init__(
         self,
@@ -75,11 +76,10 @@ class Placing:
         ready: UnitQueue,
         preparing: Collection[Unit],
         leases: Leases,
-        *,
-        shared: bool,
+        mode: GpuLock,
     ) -> None:
         self._devices, self._ready, self._preparing = devices, ready, preparing
-        self._leases, self._shared = leases, shared
+        self._leases, self._shared, self._lets_in = leases, mode != "none", mode == "narrow"
 
     def slot_key(self, worker: Worker, setup: Setup) -> Hashable:
         return setup.key if self._shared else (setup.key, worker.number)
@@ -103,7 +103,7 @@ class Placing:
                 opened = self._open_if_room(worker, setup)
                 if opened is not None:
                     return opened
-                if not self._others_do(device, unit):
+                if not self._others_do(device, unit) and not self._twin_does(worker, unit):
                     return self._make_room(device, unit)
             elif unit is share:
                 return unit
@@ -117,33 +117,59 @@ class Placing:
         worker waits and there is time for it soonest.
         """
         free = {
-            device: [worker for worker in device.workers if worker.waits or worker is asking]
+            device: [asking] if device is asking.device else [one for one in device.workers if one.waits]
             for device in sorted(self._devices, key=lambda device: device is not asking.device)
             if device.set_aside is None and not device.is_stalled and device.to_close() is None
         }
-        load = {device: device.load for device in free}
+        taken = {device: device.under_way() for device in free}
         for unit in self._ready:
-            takers = []
+            takers: dict[Device, Worker] = {}
             for device, workers in free.items():
-                if workers and device.can_take(unit):
-                    slot = self._slot(workers[0], unit)
-                    if slot is None and device is not asking.device:
-                        free[device] = []  # it opens this first, or waits until it can
-                    elif slot is not None and slot.state is SlotState.OPEN and not slot.spoilt:
-                        takers.append(device)
+                if not device.can_take(unit):
+                    continue
+                if device is not asking.device:  # who has it not opens it first, or waits until that can be
+                    workers = free[device] = [one for one in workers if self._slot(one, unit) is not None]
+                able = next((one for one in workers if self._is_open(one, unit)), None)
+                if able is not None:
+                    takers[device] = able
             if takers:
-                best = min(takers, key=load.__getitem__)  # the one that asks, of two with equal loads
+                # Of two where it waits as long, the one that asks.
+                best = min(takers, key=lambda device: self._waiting(unit, taken[device]))
                 if best is asking.device:
                     return unit
-                free[best] = free[best][1:]
-                load[best] = (load[best][0] + 1, math.inf)
+                free[best].remove(takers[best])
+                taken[best].append((unit, math.inf))
         return None
 
+    def _waiting(self, unit: Unit, taken: list[tuple[Unit, float]]) -> tuple[int, int, float]:
+        """How long it waits behind what a device has, to be compared: behind how many units to their end,
+        beside how many at all, and since when they are there.
+        """
+        to_the_end = [one for one, _ in taken if not (self._lets_in and self._comes_between(unit, one))]
+        return len(to_the_end), len(taken), min((since for _, since in taken), default=0.0)
+
+    @staticmethod
+    def _comes_between(unit: Unit, other: Unit) -> bool:
+        """Whether it comes in between two kernels of the other one: not where both use the same prover."""
+        return unit.run.priority > other.run.priority and unit.run.work.setup.key != other.run.work.setup.key
+
+    def _is_open(self, worker: Worker, unit: Unit) -> bool:
+        slot = self._slot(worker, unit)
+        return slot is not None and slot.state is SlotState.OPEN and not slot.spoilt
+
     def _make_room(self, device: Device, unit: Unit) -> Close | None:
-        """For its setup; None while there is nothing to close."""
+        """For its setup; None while there is nothing to close, or while that is done: it may be enough."""
+        if device.is_closing:
+            return None
         before = [one.run.work.setup.key for one in self._preparing if one.order < unit.order]
         victim = device.eviction(spared=before)
         return None if victim is None else closing(victim)
+
+    def _twin_does(self, worker: Worker, unit: Unit) -> bool:
+        """Without a lock: whether a twin waits that has the setup."""
+        return any(
+            twin.waits and self._is_open(twin, unit) for twin in worker.device.workers if twin is not worker
+        )
 
     def _others_do(self, device: Device, unit: Unit) -> bool:
         """Whether the unit is among the first that the workers of others, where its setup is, will take."""
@@ -174,7 +200,7 @@ class Placing:
             if self.slot_key(worker, lease.setup) in device.slots or not device.serves(lease.setup):
                 continue
             opened = self._open_if_room(worker, lease.setup)
-            if opened is not None:
+            if opened is not None or device.is_closing:
                 return opened
             victim = device.eviction(spared=[lease.setup.key for lease in in_use])
             return None if victim is None else closing(victim)

@@ -37,11 +37,13 @@ class EngineThread(threading.Thread, ABC):
 
 
 def close_slot(dispatcher: Dispatcher, errand: Close) -> None:
-    """Close what a slot holds. What goes wrong changes nothing: the slot is given up either way."""
+    """Close what a slot holds. What goes wrong is said, and changes nothing: the slot is given up."""
+    error: Exception | None = None
     try:
         errand.prover.close()
-    finally:
-        dispatcher.closed(errand.slot)
+    except Exception as raised:  # thread boundary: nobody else needs what was closed
+        error = raised
+    dispatcher.closed(errand.slot, error)
 
 
 class Preparer(EngineThread):

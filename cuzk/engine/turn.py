@@ -26,10 +26,11 @@ class Turn:
     """A worker's right to use its device for one proof. The worker's thread uses it, no other.
 
     user          what it proves with: whoever else does waits until the proof is through
-    urgency       larger ones come first
+    urgency       larger ones come first; asked again and again, as it may rise
     is_over       whether nobody wants the proof, or not from this worker
     is_overtaken  whether waiting for the device has become pointless
     begins        called when the device is the worker's, each time; False if it is not to begin
+    pauses        called when somebody is let in between; `begins` comes after it
     record        takes LOCK_WAIT, LOCK_START and LOCK_END as they happen, those of kernels afterwards
 
     waited_s, held_s  seconds before and inside the lock so far; without a lock, inside `on_device`
@@ -41,16 +42,18 @@ class Turn:
         mode: GpuLock,
         *,
         user: object,
-        urgency: int,
+        urgency: Callable[[], int],
         is_over: Callable[[], bool],
         is_overtaken: Callable[[], bool],
         begins: Callable[[], bool],
+        pauses: Callable[[], object],
         record: Callable[..., None],
         clock: Callable[[], float],
     ) -> None:
         self._lock, self._mode = lock, mode
         self._user, self._urgency = user, urgency
-        self._is_over, self._is_overtaken, self._begins = is_over, is_overtaken, begins
+        self._is_over, self._is_overtaken = is_over, is_overtaken
+        self._begins, self._pauses = begins, pauses
         self._record, self._clock = record, clock
         self._place: Place | None = None  # while the lock is held
         self._begun_s = 0.0  # when it was had last
@@ -82,6 +85,7 @@ class Turn:
         self._stays.append((self._begun_s, self._clock()))
         self._record("LOCK_END")
         self._record("LOCK_WAIT")
+        self._pauses()
         asked, self._place = self._clock(), None
         try:
             self._lock.let_in_between(place, self._give_up)

@@ -91,10 +91,11 @@ class DeviceWorker(EngineThread):
             place.device.lock,
             self._mode,
             user=errand.prover,
-            urgency=unit.run.priority,
+            urgency=lambda: unit.run.priority,
             is_over=lambda: unit.run.is_over or place.is_lost,
             is_overtaken=lambda: place.is_called_back or place.device.is_stalled,
             begins=lambda: self._dispatcher.begins(place),
+            pauses=lambda: self._dispatcher.pauses(place),
             record=lambda name, **detail: self._record(unit, name, **detail),
             clock=self._clock,
         )

@@ -64,10 +64,11 @@ def turn_alone(
         lock,
         mode,
         user=user,
-        urgency=urgency,
+        urgency=lambda: urgency,
         is_over=is_over,
         is_overtaken=is_overtaken,
         begins=begins,
+        pauses=lambda: None,
         record=record,
         clock=clock,
     )

@@ -129,10 +129,11 @@ class Hall:
             self.workers[number].device.lock,
             self.settings.gpu_lock,
             user=errand.prover,
-            urgency=errand.unit.run.priority,
+            urgency=lambda: errand.unit.run.priority,
             is_over=lambda: errand.unit.run.is_over,
             is_overtaken=lambda: self.workers[number].is_called_back,
             begins=lambda: True,
+            pauses=lambda: None,
             record=lambda name: None,
             clock=lambda: self.now,
         )

@@ -13,16 +13,17 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cuzk.engine.devices import Device, SlotState
+from cuzk.engine.devices import SlotState, Worker
 from cuzk.engine.dispatcher import Verdict
 from cuzk.engine.jobs import Job, Priority, Run, Stage, Status, Unit
 from cuzk.engine.placing import Close, Open, Prepare, Prove
+from cuzk.engine.settings import GpuLock
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, ResourceError
 from tests.engine.fakes import FakeSetup, FakeWork, fake_proof
 from tests.engine.hall import Hall
 
 CARDS = 3
-CARD_BYTES, HOST_BYTES, INPUT_BYTES = 10, 90, 30
+INPUT_BYTES = 30
 PREPARERS = 2
 DRAIN_STEPS = 10_000  # far more than any drain takes
 
@@ -30,15 +31,19 @@ DRAIN_STEPS = 10_000  # far more than any drain takes
 class Engine(RuleBasedStateMachine):
     """Three cards of two workers, two preparers, an assembler; setups of which one or two fit a card."""
 
+    mode: GpuLock = "narrow"
+    card_bytes, host_bytes = 10, 90
+
     def __init__(self) -> None:
         super().__init__()
         self.hall = Hall(
-            {f"cuda:{k}": CARD_BYTES for k in range(CARDS)},
-            host_bytes=HOST_BYTES,
+            {f"cuda:{k}": self.card_bytes for k in range(CARDS)},
+            host_bytes=self.host_bytes,
             input_bytes=INPUT_BYTES,
             results_kept=3,
             stall_after_s=5.0,
             synthesis_lookahead=1,
+            gpu_lock=self.mode,
         )
         self.setups = [
             FakeSetup("small", device_bytes=4, host_bytes=3),
@@ -143,17 +148,14 @@ class Engine(RuleBasedStateMachine):
             return
         device = self.hall.workers[number].device
         ready = [unit for unit in self.units() if unit.stage is Stage.READY]
-        sooner = [
-            other
-            for other in self.hall.devices
-            if other.load < device.load and any(worker.waits for worker in other.workers)
-        ]
+        elsewhere = [other for other in self.hall.workers if other.waits and other.device is not device]
         errand = self.hall.next_for(number)
         if isinstance(errand, Prove):
-            assert self.could_prove(device, errand.unit)
+            worker = self.hall.workers[number]
+            assert self.could_prove(worker, errand.unit)
             for unit in ready:
-                if unit.order < errand.unit.order and self.could_prove(device, unit):
-                    assert any(self.could_prove(other, unit) for other in sooner), "it was passed over"
+                if unit.order < errand.unit.order and self.could_prove(worker, unit):
+                    assert any(self.could_prove(other, unit) for other in elsewhere), "it was passed over"
         if errand is None:
             self.asleep.add(number)
         else:
@@ -232,10 +234,10 @@ class Engine(RuleBasedStateMachine):
         held = [errand.unit for errand in errands if isinstance(errand, Prepare | Prove)]
         return list(dict.fromkeys([*under_way, *held]))
 
-    def could_prove(self, device: Device, unit: Unit) -> bool:
-        slot = device.slots.get(unit.run.work.setup.key)
+    def could_prove(self, worker: Worker, unit: Unit) -> bool:
+        slot = worker.device.slots.get(self.hall.board.placing.slot_key(worker, unit.run.work.setup))
         is_open = slot is not None and slot.state is SlotState.OPEN and not slot.spoilt
-        return is_open and device.can_take(unit)
+        return is_open and worker.device.can_take(unit)
 
     @invariant()
     def memory_is_what_is_held(self) -> None:
@@ -244,13 +246,13 @@ class Engine(RuleBasedStateMachine):
         held = {Stage.PREPARING, Stage.READY, Stage.PROVING}
         partitions = sum(unit.run.work.partition_bytes for unit in self.units() if unit.stage in held)
         assert board.inputs.used_bytes == inputs <= INPUT_BYTES
-        assert board.host.used_bytes <= HOST_BYTES
+        assert board.host.used_bytes <= self.host_bytes
         purposes = {**board.host.by_purpose}
         assert purposes.pop("partitions", 0) == partitions
         assert all(purpose.startswith("parameters ") for purpose in purposes)
         for device in self.hall.devices:
             opened = sum(slot.setup.device_bytes for slot in device.slots.values())
-            assert device.memory.used_bytes == opened <= CARD_BYTES
+            assert device.memory.used_bytes == opened <= self.card_bytes
 
     @invariant()
     def no_run_waits_for_a_device_that_will_never_come(self) -> None:
@@ -303,14 +305,24 @@ class Engine(RuleBasedStateMachine):
         return busy or self.assembling is not before
 
 
+class EngineWithoutLock(Engine):
+    """Each worker has provers of its own."""
+
+    mode = "none"
+    card_bytes, host_bytes = 20, 150
+
+
+@pytest.mark.parametrize("engine", [Engine, EngineWithoutLock])
 @pytest.mark.parametrize(
     "examples", [pytest.param(60, id="some"), pytest.param(2000, id="many", marks=pytest.mark.stress)]
 )
-def test_any_order_of_steps_ends_with_every_caller_answered_and_everything_free(examples: int) -> None:
+def test_any_order_of_steps_ends_with_every_caller_answered_and_everything_free(
+    examples: int, engine: type[Engine]
+) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        Engine,
+        engine,
         settings=settings(
             max_examples=examples, stateful_step_count=60, suppress_health_check=list(HealthCheck)
         ),

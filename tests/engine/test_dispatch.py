@@ -7,7 +7,7 @@ import pytest
 from cuzk.engine.dispatcher import Verdict
 from cuzk.engine.events import What
 from cuzk.engine.jobs import Priority, Stage, Status
-from cuzk.engine.placing import Close, Open, Prepare
+from cuzk.engine.placing import Close, Open, Prepare, Prove
 from cuzk.errors import DeviceError, DeviceFault, EngineError, ProofError, ResourceError
 from tests.engine.fakes import FakeSetup, FakeWork
 from tests.engine.hall import GIB, Hall
@@ -514,6 +514,51 @@ def test_a_setup_stays_for_a_partition_that_is_still_being_prepared() -> None:
     assert hall.prove_all() == ["p 1", "s 0"]
 
 
+def test_what_was_opened_last_goes_last_though_nothing_was_proven_with_it_yet() -> None:
+    hall = Hall({"cuda:0": 10}, host_bytes=100)
+    old, fresh, third = (FakeSetup(name, device_bytes=5, host_bytes=1) for name in ("old", "fresh", "third"))
+    hall.submit(FakeWork("a", setup=old))
+    hall.run_all()
+    hall.submit(FakeWork("f", setup=fresh))
+    assert isinstance(hall.next_to_prepare(), Prepare)
+    opened = hall.next_for()
+    assert isinstance(opened, Open)
+    hall.open(opened)
+    hall.submit(FakeWork("t", setup=third), HIGH)
+    hall.prepare()
+    closed = hall.next_for()
+    assert isinstance(closed, Close) and closed.slot.setup is old
+
+
+def test_one_setup_is_closed_where_one_gives_room_enough_however_many_threads_look_for_it() -> None:
+    hall = Hall({"cuda:0": 10}, host_bytes=100)
+    old, other, new = (
+        FakeSetup(name, device_bytes=nbytes, host_bytes=1)
+        for name, nbytes in (("old", 6), ("other", 4), ("new", 6))
+    )
+    for setup in (old, other):
+        hall.submit(FakeWork(setup.name, setup=setup))
+        hall.run_all()
+    hall.submit(FakeWork("n", setup=new))
+    hall.prepare()
+    closing = hall.next_for(0)
+    assert isinstance(closing, Close) and closing.slot.setup is old and hall.next_for(1) is None
+    hall.close(closing)
+    assert isinstance(hall.next_for(1), Open)
+    hall = Hall(host_bytes=10)
+    old, other, new = (
+        FakeSetup(name, host_bytes=nbytes) for name, nbytes in (("old", 6), ("other", 4), ("new", 6))
+    )
+    for setup in (old, other):
+        hall.submit(FakeWork(setup.name, setup=setup))
+        hall.run_all()
+    hall.submit(FakeWork("n", setup=new))
+    closing = hall.next_to_prepare()
+    assert isinstance(closing, Close) and closing.slot.setup is old and hall.next_to_prepare() is None
+    hall.close(closing)
+    assert isinstance(hall.next_to_prepare(), Prepare)
+
+
 def test_a_setup_too_large_for_every_card_is_refused_and_for_one_goes_to_the_other() -> None:
     hall = Hall({"cuda:0": GIB, "cuda:1": 4 * GIB})
     with pytest.raises(ResourceError, match="takes 8 GiB of memory") as raised:
@@ -630,6 +675,72 @@ def test_what_was_left_to_a_device_that_then_stands_still_is_for_others() -> Non
     hall.now = 10.0
     hall.reception.report_stalls()
     assert woken and hall.take(1) is not None
+
+
+def test_urgent_work_goes_where_it_comes_in_between_and_not_where_its_own_prover_is_busy() -> None:
+    hall = Hall(TWO_CARDS)
+    large, window = FakeSetup("large"), FakeSetup("window")
+    for setup in (large, window):
+        hall.submit(FakeWork(f"before {setup.name}", setup=setup))
+        hall.prepare()
+        for k in (0, 2):
+            errand = hall.next_for(k)
+            assert isinstance(errand, Open)
+            hall.open(errand)
+        hall.run_all()
+    hall.submit(FakeWork("first", setup=window), HIGH)
+    hall.prepare()
+    assert hall.take(0) is not None
+    hall.now = 1.0
+    hall.submit(FakeWork("usual", setup=large))
+    hall.prepare()
+    assert hall.take(2) is not None and [hall.next_for(k) for k in (1, 3)] == [None, None]
+    hall.submit(FakeWork("second", setup=window), HIGH)
+    hall.prepare()
+    assert hall.take(1) is None, "it would wait until the first is through"
+    second = hall.take(3)
+    assert second is not None and second.unit.run.id == "second"
+
+
+def test_without_a_lock_a_unit_is_taken_only_by_a_worker_whose_own_setup_is_open() -> None:
+    hall = Hall({"cuda:0": 10}, gpu_lock="none", host_bytes=10)
+    setup = FakeSetup("s", device_bytes=1, host_bytes=2)
+    hall.submit(FakeWork("a", setup=setup))
+    hall.prepare()
+    for k in (1, 0):
+        errand = hall.next_for(k)
+        assert isinstance(errand, Open)
+        hall.open(errand)
+    assert hall.prove_all(1) == ["a 0"] and hall.assemble_all() == 1
+    assert [hall.next_for(k) for k in (0, 1)] == [None, None]
+    hall.submit(FakeWork("b", setup=FakeSetup("t", device_bytes=1, host_bytes=4)))
+    closing = hall.next_to_prepare()  # makes room on the host
+    assert isinstance(closing, Close) and closing.slot.key == ("s", 1)
+    hall.submit(FakeWork("urgent", setup=setup), CRITICAL)
+    assert [unit.run.id for unit in hall.prepare(1)] == ["urgent"]
+    assert hall.next_for(1) is None
+    taken = hall.next_for(0)
+    assert isinstance(taken, Prove) and taken.slot.key == ("s", 0)
+    hall.close(closing)
+
+
+def test_without_a_lock_a_worker_takes_what_its_waiting_twin_would_have_to_open_first() -> None:
+    hall = Hall({"cuda:0": 4}, gpu_lock="none")
+    a, b = FakeSetup("a", device_bytes=2), FakeSetup("b", device_bytes=2)
+    hall.submit(FakeWork("a1", (0, 1), a))
+    hall.prepare()
+    first, second = hall.take(0), hall.take(1)
+    assert first is not None and second is not None
+    hall.proved(second, 1)
+    hall.submit(FakeWork("b1", setup=b))
+    hall.proved(first)
+    hall.prepare()
+    assert hall.prove_all(0) == ["b1 0"]  # in the place of its own a
+    hall.assemble_all()
+    assert [hall.next_for(k) for k in (0, 1)] == [None, None]
+    hall.submit(FakeWork("a2", setup=a))
+    hall.prepare()
+    assert hall.prove_all(1) == ["a2 0"]
 
 
 # ---- proofs that do not hold, devices that fail ----
@@ -875,6 +986,26 @@ def test_whoever_waits_for_a_twin_is_not_stalled_however_long_that_computes() ->
     hall.close_all()
 
 
+def test_who_has_let_somebody_in_between_is_not_stalled_however_long_that_computes() -> None:
+    hall = Hall(stall_after_s=300)
+    hall.submit(FakeWork("slow", setup=FakeSetup("large")))
+    hall.prepare()
+    assert hall.take(0) is not None
+    hall.dispatcher.begins(hall.workers[0])
+    hall.now = 40.0
+    hall.submit(FakeWork("urgent", setup=FakeSetup("small")), HIGH)
+    hall.prepare()
+    assert hall.take(1) is not None
+    hall.dispatcher.pauses(hall.workers[0])
+    hall.dispatcher.begins(hall.workers[1])
+    hall.now = 339.0
+    hall.reception.report_stalls()
+    assert hall.said(What.STALLED) == []
+    hall.now = 340.0
+    hall.reception.report_stalls()
+    assert hall.said(What.STALLED) == ["urgent 0 cuda:0"]
+
+
 def test_a_device_that_stands_still_gets_nothing_new_and_its_unit_goes_to_another() -> None:
     hall = Hall({"cuda:0": GIB, "cuda:1": GIB}, stall_after_s=10)
     work = FakeWork("a", (0, 1))
@@ -923,6 +1054,52 @@ def test_the_least_urgent_worker_that_does_not_compute_is_called_back() -> None:
     hall.prepare()
     assert [worker.is_called_back for worker in hall.workers] == [False, True, False]
     assert not hall.dispatcher.begins(hall.workers[1])
+
+
+def busy_hall() -> Hall:
+    """On each of two cards a worker computes; worker 1 waits for its device; worker 3 has nothing to do."""
+    hall = Hall(TWO_CARDS)
+    usual, urgent = FakeSetup("usual"), FakeSetup("urgent")
+    for setup in (usual, urgent):
+        hall.submit(FakeWork(f"before {setup.name}", setup=setup))
+        hall.prepare()
+        for k in (0, 2):
+            errand = hall.next_for(k)
+            assert isinstance(errand, Open)
+            hall.open(errand)
+        hall.run_all()
+    hall.submit(FakeWork("slow", partitions=(0, 1, 2), setup=usual))
+    hall.prepare()
+    assert all(hall.take(k) is not None for k in (0, 2, 1))
+    for k in (0, 2):
+        hall.dispatcher.begins(hall.workers[k])
+    return hall
+
+
+def called_back(hall: Hall) -> list[int]:
+    return [worker.number for worker in hall.workers if worker.is_called_back]
+
+
+def test_a_second_urgent_unit_calls_back_where_the_first_took_the_only_free_worker() -> None:
+    hall = busy_hall()
+    urgent = FakeSetup("urgent")
+    assert hall.next_for(3) is None
+    for name in "uv":
+        hall.submit(FakeWork(name, setup=urgent), CRITICAL)
+    hall.prepare()
+    assert called_back(hall) == []
+    taken = hall.take(3)
+    assert taken is not None and taken.unit.run.id == "u" and called_back(hall) == [1]
+
+
+def test_a_worker_that_opens_parameters_is_not_free_for_urgent_work() -> None:
+    hall = busy_hall()
+    hall.submit(FakeWork("other", setup=FakeSetup("other")))
+    hall.prepare()
+    assert isinstance(hall.next_for(3), Open)
+    hall.submit(FakeWork("u", setup=FakeSetup("urgent")), CRITICAL)
+    hall.prepare()
+    assert called_back(hall) == [1]
 
 
 def test_timings_add_up_what_was_spent_on_partitions() -> None:

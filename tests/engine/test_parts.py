@@ -174,7 +174,7 @@ def in_vain(lock: DeviceLock, mine: Turn, change: Callable[[], None]) -> list[st
             reached.append(type(error).__name__)
 
     thread = threading.Thread(target=work)
-    with lock.held(0, "another", lambda: None):
+    with lock.held(lambda: 0, "another", lambda: None):
         thread.start()
         change()
         lock.wake()
@@ -240,7 +240,7 @@ class Queue:
             time.sleep(0.001)
 
     def _waits(self, user: str, urgency: int) -> bool:
-        return any((one.user, one.urgency) == (user, urgency) for one in list(self.lock._waiting))
+        return any((one.user, one.urgency()) == (user, urgency) for one in list(self.lock._waiting))
 
     def kernel_ends(self, name: str) -> None:
         """The turn's kernel, once it runs."""
@@ -307,7 +307,7 @@ def test_an_interrupted_turn_counts_the_time_in_between_as_waiting() -> None:
     done: list[str] = []
 
     def urgent() -> None:
-        with lock.held(4, "another", lambda: None):
+        with lock.held(lambda: 4, "another", lambda: None):
             now[0] += 5.0
             done.append("urgent")
 

@@ -355,7 +355,9 @@ def test_critical_work_begins_at_the_next_boundary_though_every_worker_is_busy()
 def is_waiting(engine: Pipeline, job_id: str) -> bool:
     """Whether a worker has the job, and waits for its device."""
     lock = engine._board.devices[0].lock
-    return job_id in at_work(engine) and any(one.urgency == Priority.CRITICAL for one in list(lock._waiting))
+    return job_id in at_work(engine) and any(
+        one.urgency() == Priority.CRITICAL for one in list(lock._waiting)
+    )
 
 
 def test_a_job_cancelled_on_the_device_ends_at_the_next_boundary() -> None:
