@@ -19,7 +19,7 @@ from typing import Protocol
 
 from grpc_health.v1 import health, health_pb2
 
-from cuzk.errors import EngineError
+from cuzk.errors import EngineError, ResourceError
 from cuzk.server.access import Access
 from cuzk.server.address import Address
 from cuzk.server.book import Book
@@ -33,7 +33,7 @@ from cuzk.server.kinds import circuit_id
 from cuzk.server.listening import bind, new_server
 from cuzk.server.log import Log
 from cuzk.server.manager import tell
-from cuzk.server.readers import Read, Readers
+from cuzk.server.readers import Prepare, Read, Readers
 from cuzk.server.recovery import let_go, take_up, write_down
 from cuzk.server.seam import Prover
 from cuzk.server.service import Service
@@ -43,7 +43,7 @@ _LOG = Log("cuzk_daemon")
 _STATES = health_pb2.HealthCheckResponse
 _ENDED_BY_SIGNAL = 128  # plus the signal's number: what a shell reports for it
 _CLOSING_S = 5.0  # for answers to reach their clients, and for threads to end
-_RETRY_S = 30.0  # after parameters could not be loaded
+_RETRY_S = 30.0  # after readers could not start, or parameters not be loaded
 _EVENTS_KEPT = 10_000
 _GIB = 1 << 30
 
@@ -100,7 +100,7 @@ class Daemon:
         prover: Prover,
         read: Read,
         *,
-        prepare: Callable[[], object] | None = None,
+        prepare: Prepare | None = None,
         companions: Sequence[Companion] = (),
         metrics: Callable[[], str] = str,
         cards: Callable[[], Mapping[str, CardReading]] = dict,
@@ -231,7 +231,8 @@ class Daemon:
 
     async def _watch_readiness(self) -> None:
         """Load what is to be loaded; from then on see whether a device is left."""
-        await self._readers.ready()
+        while not await self._readers_are_ready():
+            await asyncio.sleep(_RETRY_S)
         for circuit in self._remembered:
             if circuit not in self.settings.preload:
                 await self._load(circuit)
@@ -242,6 +243,14 @@ class Daemon:
             self._turned.clear()
             await self._see()
             await self._turned.wait()
+
+    async def _readers_are_ready(self) -> bool:
+        try:
+            await self._readers.ready()
+        except ResourceError as error:
+            _LOG.error("the daemon is not ready", error=error)
+            return False
+        return True
 
     async def _load(self, circuit: str) -> bool:
         _LOG.info("loading parameters", circuit_id=circuit)

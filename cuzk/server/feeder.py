@@ -113,15 +113,18 @@ class Feeder:
             task.add_done_callback(self._tasks.discard)
 
     async def _feed(self, entry: Entry) -> None:
+        request = entry.source
         try:
-            request = entry.source or await self._readers.read(entry.payload, check=False)
+            request = request or await self._readers.read(entry.payload, check=False)
             entry.source = None
             if not entry.is_begun:
                 entry.is_begun = True
                 for listener in self.on_begun:
                     listener(entry)
             job = await self._loop.run_in_executor(self._threads, self._submit, request, entry)
-        except BusyError:
+        except BusyError as error:
+            if request is None:
+                _LOG.error("a job cannot be read now, it waits", job_id=entry.id, error=error)
             self._put_back(entry, request)
             return
         except EngineError:  # closing: whatever waits is for the next engine
@@ -143,8 +146,9 @@ class Feeder:
     def _submit(self, request: ProofRequest, entry: Entry) -> Job:
         return self._prover.submit(replace(request, priority=entry.priority), entry.id)
 
-    def _put_back(self, entry: Entry, request: ProofRequest) -> None:
-        """The engine has no room for its inputs: when a job has ended, or after a while, there may be."""
+    def _put_back(self, entry: Entry, request: ProofRequest | None) -> None:
+        """The engine has no room for its inputs, or nobody can read it now. When a job has ended, or after a
+        while, that may be otherwise."""
         self._fed.discard(entry)
         if self._is_closed:
             self._book.hand_back(entry)
