@@ -1,21 +1,26 @@
 """A listening socket for HTTP that strangers cannot exhaust: so many connections, none of them idle at first.
 
-aiohttp takes every connection and waits for a first request as long as it takes; each holds a file of the
-process, which proofs need too.
+aiohttp takes every connection, waits for a first request as long as it takes, and does not know of those that
+still shake hands for TLS; each holds a file of the process, which proofs need too. So connections are taken
+here, and handed over.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+from collections.abc import Coroutine
+from typing import Any
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 MOST_CONNECTIONS = 128
-#: A connection that has asked for nothing after so many seconds is closed.
+#: A connection that has not shaken hands after so many seconds, or has then asked for nothing, is closed.
 FIRST_REQUEST_S = 10.0
 CLOSING_S = 2.0
+_NO_FILES_S = 1.0  # until connections are taken again, once the process can open no more files
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -29,16 +34,11 @@ _HEADERS = {
 }
 
 
-class _Refusal(asyncio.Protocol):
-    """Of a connection too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.abort()
-
-
 class Door:
-    """Listens for an application, with headers that keep other pages out of its answers."""
+    """Listens for an application, with headers that keep other pages out of its answers.
+
+    owns  its sockets, a task for each, and one for each connection that shakes hands
+    """
 
     def __init__(
         self,
@@ -48,32 +48,73 @@ class Door:
         first_request_s: float = FIRST_REQUEST_S,
     ) -> None:
         self._most, self._first_request_s = most, first_request_s
-        self._silent: set[RequestHandler] = set()  # connections that asked for nothing yet
+        self._coming: set[RequestHandler] = set()  # connections that shake hands
+        self._silent: set[RequestHandler] = set()  # those that asked for nothing yet
+        self._listeners: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         app.on_response_prepare.append(self._on_response)
         self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=60.0, shutdown_timeout=CLOSING_S)
-        self._server: asyncio.Server | None = None
 
     async def open(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
-        """Listen; the port that it got. Raises OSError."""
+        """Listen wherever the host is; the first port that it got. Raises OSError."""
         await self._runner.setup()
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._connection, host, port, ssl=tls, reuse_port=False)
-        return int(self._server.sockets[0].getsockname()[1])
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, place in dict.fromkeys((family, place) for family, *_, place in found):
+            listener = socket.create_server(place, family=family, backlog=MOST_CONNECTIONS)
+            listener.setblocking(False)
+            self._listeners.append(listener)
+            self._begin(self._take(listener, tls))
+        return int(self._listeners[0].getsockname()[1])
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for listener in self._listeners:
+            listener.close()
         await self._runner.cleanup()
 
-    def _connection(self) -> asyncio.Protocol:
-        server = self._runner.server
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _take(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Connections, as long as there is room for them; one too many is closed at once."""
+        server, loop = self._runner.server, asyncio.get_running_loop()
         assert server is not None
-        if len(server.connections) >= self._most:
-            return _Refusal()
-        connection = server()
+        while True:
+            try:
+                line, _ = await loop.sock_accept(listener)
+            except OSError:
+                await asyncio.sleep(_NO_FILES_S)
+                continue
+            if len({*self._coming, *server.connections}) >= self._most:
+                line.close()
+            else:
+                connection = server()
+                self._coming.add(connection)
+                self._begin(self._greet(connection, line, tls))
+            await asyncio.sleep(0)  # else others would wait as long as connections come
+
+    async def _greet(
+        self, connection: RequestHandler, line: socket.socket, tls: ssl.SSLContext | None
+    ) -> None:
+        loop, wait_s = asyncio.get_running_loop(), self._first_request_s
         self._silent.add(connection)
-        asyncio.get_running_loop().call_later(self._first_request_s, self._end_silent, connection)
-        return connection
+        try:
+            await loop.connect_accepted_socket(
+                lambda: connection, line, ssl=tls, ssl_handshake_timeout=None if tls is None else wait_s
+            )
+        except OSError:  # no hands were shaken
+            self._silent.discard(connection)
+        else:
+            loop.call_later(wait_s, self._end_silent, connection)
+        finally:
+            self._coming.discard(connection)
 
     def _end_silent(self, connection: RequestHandler) -> None:
         if connection in self._silent:

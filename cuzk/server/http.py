@@ -96,7 +96,7 @@ class StatusServer:
         if self._token is None or request.path in _OPEN:
             return await handler(request)
         given = request.headers.get("Authorization", "")
-        if hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
+        if hmac.compare_digest(given.encode(errors="surrogateescape"), f"Bearer {self._token}".encode()):
             return await handler(request)
         return web.Response(
             status=401, text="a token is needed\n", headers={"WWW-Authenticate": 'Bearer realm="cuzk"'}

@@ -9,7 +9,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ import pytest
 import tomli
 from aiohttp import web
 
+from cuzk.server.access import Access
 from cuzk.server.door import Door
 from cuzk.server.http import MOST_READERS, StatusServer
 from cuzk.server.observation import Surroundings
 from tests.engine.fakes import stalls
 from tests.server.playing import Playing
+from tests.server.test_access import made
 
 SOON_S = 20.0
 PATHS = ("/", "/healthz", "/readyz", "/metrics", "/status", "/api/status", "/events")
@@ -187,6 +189,21 @@ def test_with_a_token_only_the_page_and_health_are_for_everyone(path: str) -> No
     played(scenario, token="right")
 
 
+@pytest.mark.parametrize("given", [b"Bearer \xff", b"\x80", b"Bearer right\xc3", b"\xed\xa0\x80"])
+def test_a_token_of_any_bytes_is_just_a_wrong_one(given: bytes) -> None:
+    async def play() -> None:
+        with Playing() as playing:
+            async with (
+                served(playing, token="right") as (url, _),
+                lines(port_of(url), 1) as [(reader, writer)],
+            ):
+                request = b"GET /status HTTP/1.1\r\nHost: x\r\nAuthorization: " + given
+                writer.write(request + b"\r\n\r\n")
+                assert (await asyncio.wait_for(reader.readline(), SOON_S)).split()[1] == b"401"
+
+    asyncio.run(play())
+
+
 # ---- events ----
 
 
@@ -252,10 +269,9 @@ def test_a_reader_that_takes_nothing_is_sent_away_and_nobody_else_notices() -> N
     async def play() -> None:
         with Playing() as playing:
             async with served(playing, every_s=0.0, patience_s=0.3) as (url, server):
-                port = int(url.rsplit(":", 1)[1])
+                port = port_of(url)
                 # Connections have little room, as the listening socket: megabytes would take seconds to fill.
-                assert server._door._server is not None
-                server._door._server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+                server._door._listeners[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
                 stuck = socket.socket()
                 stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 stuck.setblocking(False)
@@ -296,18 +312,18 @@ def test_readers_go_when_the_server_closes() -> None:
 
 
 @asynccontextmanager
-async def door(**given: Any) -> AsyncIterator[int]:
+async def door(*, tls: ssl.SSLContext | None = None, **given: Any) -> AsyncIterator[int]:
     async def hello(request: web.Request) -> web.Response:
         return web.Response(text="hello")
 
     app = web.Application()
     app.router.add_get("/", hello)
-    made = Door(app, **given)
-    port = await made.open("127.0.0.1", 0)
+    opened = Door(app, **given)
+    port = await opened.open("127.0.0.1", 0, tls=tls)
     try:
         yield port
     finally:
-        await made.close()
+        await opened.close()
 
 
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -323,6 +339,10 @@ async def lines(port: int, count: int) -> AsyncIterator[list[Line]]:
         for _, writer in found:
             writer.close()
         await asyncio.gather(*(writer.wait_closed() for _, writer in found), return_exceptions=True)
+
+
+def port_of(url: str) -> int:
+    return int(url.rsplit(":", 1)[1])
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
@@ -381,14 +401,58 @@ def test_an_address_that_is_taken_is_an_error_at_once() -> None:
     asyncio.run(play())
 
 
+def test_connections_that_do_not_shake_hands_count_and_are_closed(tmp_path: Path) -> None:
+    made(tmp_path, "localhost")
+    tls = Access(certificate=tmp_path / "localhost.pem", key=tmp_path / "localhost.key").context()
+    known = ssl.create_default_context(cafile=str(tmp_path / "localhost.pem"))
+
+    async def answered(port: int) -> bool:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"https://localhost:{port}/", ssl=known) as response,
+        ):
+            return await response.text() == "hello"
+
+    async def play() -> None:
+        async with door(most=5, first_request_s=2 * SOON_S, tls=tls) as port:
+            assert await answered(port)
+            async with lines(port, 20) as silent:
+                assert all(await asyncio.gather(*(is_closed(reader) for reader, _ in silent[5:])))
+                with pytest.raises(aiohttp.ClientError):
+                    await answered(port)
+            while True:  # the others went by themselves, and there is room again
+                with suppress(aiohttp.ClientError):
+                    assert await answered(port)
+                    break
+                await asyncio.sleep(0.02)
+        async with door(first_request_s=0.1, tls=tls) as port, lines(port, 3) as silent:
+            assert all(await asyncio.gather(*(is_closed(reader) for reader, _ in silent)))
+
+    asyncio.run(asyncio.wait_for(play(), SOON_S))
+
+
+def test_who_shakes_hands_and_asks_for_nothing_is_closed_too(tmp_path: Path) -> None:
+    made(tmp_path, "localhost")
+    tls = Access(certificate=tmp_path / "localhost.pem", key=tmp_path / "localhost.key").context()
+    known = ssl.create_default_context(cafile=str(tmp_path / "localhost.pem"))
+
+    async def play() -> None:
+        async with door(first_request_s=0.3, tls=tls) as port:
+            reader, writer = await asyncio.open_connection("localhost", port, ssl=known)
+            assert await is_closed(reader)
+            writer.close()
+
+    asyncio.run(asyncio.wait_for(play(), SOON_S))
+
+
 def test_a_port_for_tls_speaks_nothing_else() -> None:
     async def play() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        made = Door(web.Application())
-        port = await made.open("127.0.0.1", 0, tls=context)
+        opened = Door(web.Application())
+        port = await opened.open("127.0.0.1", 0, tls=context)
         async with lines(port, 1) as [(reader, writer)]:
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"HTTP" not in await asyncio.wait_for(reader.read(), SOON_S)
-        await made.close()
+        await opened.close()
 
     asyncio.run(play())
