@@ -35,6 +35,10 @@ class ResourceError(CuzkError):
     """The machine lacks memory, disk space or a permission. Free some, or choose a smaller plan."""
 
 
+class DiskError(ResourceError):
+    """A file cannot be read or written: its disk fails or is full, or nobody may."""
+
+
 class BusyError(ResourceError):
     """There is no room now, because of other work; when that has ended there will be. Ask again."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cuzk.errors import ParameterError, ResourceError
+from cuzk.errors import DiskError, ParameterError, ResourceError
 from cuzk.events import Progress
 from cuzk.whole_files import replace_whole
 
@@ -31,7 +31,7 @@ def reading(path: Path) -> Iterator[None]:
             "the file is missing", where=str(path), next="give the folder that holds it"
         ) from error
     except OSError as error:
-        raise ResourceError(
+        raise DiskError(
             f"the file cannot be read: {error.strerror}", where=str(path), next="check path and permissions"
         ) from error
 
@@ -43,7 +43,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise ResourceError(
+        raise DiskError(
             "the disk is full" if full else f"the file cannot be written: {error.strerror}",
             where=str(path),
             next="free some space or choose another folder"

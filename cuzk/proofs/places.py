@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cuzk.circuit.builder import Circuit
 from cuzk.engine.seam import Needs
-from cuzk.errors import ResourceError
+from cuzk.errors import DiskError, ResourceError
 from cuzk.events import Notice, OnEvent
 from cuzk.groth16.gpu.card_plan import CardFacts, CardPlan, ReaderBytes, of_decoder
 from cuzk.groth16.gpu.synthesis_plan import synthesis_layout
@@ -88,11 +88,15 @@ class Place:
                 return target
             except BaseException as error:
                 target.close()
-                if not (is_planned and isinstance(error, ResourceError) and self.ran_short(error)):
+                if not (is_planned and self.ran_short(error)):
                     raise
 
-    def ran_short(self, error: ResourceError) -> bool:
-        """Memory has run out: the next target makes do with less. False if that was tried often enough."""
+    def ran_short(self, error: BaseException) -> bool:
+        """Where memory has run out the next target makes do with less. False if that was tried often enough,
+        and for any other error.
+        """
+        if not isinstance(error, ResourceError) or isinstance(error, DiskError):
+            return False
         if self._most is None or self._times == _TIMES:
             return False
         self._times += 1

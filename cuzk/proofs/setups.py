@@ -39,11 +39,13 @@ class Setups(ABC):
         self, choices: Mapping[str, Choice], card_bytes: Mapping[str, int], on_event: OnEvent
     ) -> None:
         self._choices, self._card_bytes, self._on_event = choices, card_bytes, on_event
-        self._lock = threading.Lock()  # held while a setup is made: the second input of a kind waits
-        self._setups: dict[CircuitShape, ProofSetup] = {}  # guarded by _lock
+        self._lock = threading.Lock()  # held while a setup is made: inputs whose own is there do not wait
+        self._setups: dict[CircuitShape, ProofSetup] = {}  # written under _lock
 
     def of(self, shape: CircuitShape) -> ProofSetup:
         """Raises ParameterError when there are none, or not those of the circuit."""
+        if (found := self._setups.get(shape)) is not None:
+            return found
         with self._lock:
             if shape not in self._setups:
                 self._setups[shape] = self._new(shape)

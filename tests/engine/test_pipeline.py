@@ -352,6 +352,49 @@ def test_critical_work_begins_at_the_next_boundary_though_every_worker_is_busy()
     assert kernels == ["first", "urgent", "second"]
 
 
+def test_a_job_that_becomes_critical_while_it_waits_for_the_device_comes_in_too() -> None:
+    small, kernels, begun = FakeSetup("winning"), list[str](), threading.Event()
+
+    def two_kernels(turn: Any) -> None:
+        with turn.on_device():
+            kernels.append("first")
+            begun.set()
+            until(lambda: is_waiting(engine, "later"), engine)
+            turn.boundary()
+            kernels.append("second")
+
+    def later(turn: Any) -> None:
+        with turn.on_device():
+            kernels.append("later")
+
+    large = FakeSetup("porep", fates={"cuda:0": deque([two_kernels])})
+    small.fates["cuda:0"] = deque([later])
+    with pipeline() as engine:
+        job = engine.submit(FakeWork("w", setup=large))
+        assert begun.wait(SOON_S)
+        urged = engine.submit(FakeWork("later", setup=small))
+        until(lambda: "later" in at_work(engine) and bool(engine._board.devices[0].lock._waiting), engine)
+        engine.urge(urged, Priority.CRITICAL)
+        assert {result_of(one).status for one in (job, urged)} == {Status.COMPLETED}
+    assert kernels == ["first", "later", "second"]
+
+
+def test_a_prover_that_cannot_be_closed_is_named_and_the_engine_goes_on() -> None:
+    class Stuck(FakeSetup):
+        def closed(self, device: str) -> None:
+            super().closed(device)
+            raise DeviceError("it cannot be given back")
+
+    with pipeline() as engine:
+        events = engine.events()
+        assert result_of(engine.submit(FakeWork("a", setup=Stuck("stuck")))).status is Status.COMPLETED
+        idle(engine)
+        assert engine.evict("stuck", timeout_s=SOON_S)
+        assert result_of(engine.submit(FakeWork("b"))).status is Status.COMPLETED
+        closed = next(event for event in events if event.what is What.CLOSED)
+    assert "stuck: " in closed.text and "it cannot be given back" in closed.text
+
+
 def is_waiting(engine: Pipeline, job_id: str) -> bool:
     """Whether a worker has the job, and waits for its device."""
     lock = engine._board.devices[0].lock

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cuzk.engine.seam import Needs
-from cuzk.errors import ParameterError, ResourceError
+from cuzk.errors import DiskError, ParameterError, ResourceError
 from cuzk.events import Event, Notice
 from cuzk.proofs.places import Place
 
@@ -99,6 +99,7 @@ def test_after_a_few_times_the_error_is_raised_and_nothing_stays_open() -> None:
     [
         ({"step": "opened"}, 64 * GIB),  # no plan does with what there is: another would not either
         ({"error": ParameterError("the point is not on the curve")}, 64 * GIB),
+        ({"error": DiskError("the file cannot be read: Input/output error")}, 64 * GIB),
         ({"free": -1}, 0),  # the CPU, whose memory is not planned like that
     ],
 )

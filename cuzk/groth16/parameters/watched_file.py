@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.errors import CuzkError, ParameterError, ResourceError
+from cuzk.errors import CuzkError, DiskError, ParameterError
 from cuzk.groth16.files import reading
 
 _MADV_POPULATE_READ = 22  # Linux 5.14; before it, `require_readable` does nothing
@@ -48,7 +48,7 @@ class WatchedFile:
     def read_into(self, first: int, out: NDArray[np.uint8]) -> None:
         """out := the bytes from number `first` on; C-contiguous, of any shape. Threads may read at once.
 
-        Raises ResourceError, with the place, when the disk fails; ParameterError when the file ends before.
+        Raises DiskError, with the place, when the disk fails; ParameterError when the file ends before.
         """
         assert out.flags.c_contiguous, out.strides
         room, done = out.reshape(-1).data, 0
@@ -102,7 +102,7 @@ class WatchedFile:
                 self.read(first + begin, min(_PROBE_BYTES, pages.nbytes - begin))
 
     def _failing(self, place: int, error: OSError) -> CuzkError:
-        return ResourceError(
+        return DiskError(
             f"the file cannot be read: {error.strerror}",
             where=f"{self.path}, byte {place:,}",
             next="look for the cause in the system log (dmesg); if the disk fails, put the file on another",
