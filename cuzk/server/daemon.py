@@ -3,7 +3,7 @@
 start    journal read, addresses bound: calls are taken, jobs wait
 ready    devices are there, and parameters that were asked for, or were open before: health says SERVING
 drain    SIGTERM, SIGINT, SIGHUP: health says NOT_SERVING, requests are refused, jobs end or are handed back
-end      exit 0; a second signal ends the process at once
+end      exit 0; a second signal, a second after the first or later, ends the process at once
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ from cuzk.server.store import Store
 _LOG = Log("cuzk_daemon")
 _STATES = health_pb2.HealthCheckResponse
 _ENDED_BY_SIGNAL = 128  # plus the signal's number: what a shell reports for it
+_TWICE_S = 1.0  # within which a signal is the first one again: some send it to a process and to its group
 _CLOSING_S = 5.0  # for answers to reach their clients, and for threads to end
 _RETRY_S = 30.0  # after readers could not start, or parameters not be loaded
 _EVENTS_KEPT = 10_000
@@ -113,6 +115,7 @@ class Daemon:
         self.bound: list[str] = []
         self._journal: Journal | None = None
         self._signals: asyncio.Queue[int | None] = asyncio.Queue()  # None: the engine is lost
+        self._signalled: float | None = None  # when the first one came, by the monotonic clock
         self._is_lost = False
         self._turned = asyncio.Event()
 
@@ -158,8 +161,12 @@ class Daemon:
 
     def end(self, number: int = signal.SIGTERM) -> None:
         """As if that signal had come."""
-        if self._signals.empty() and not self.is_draining:
+        now = time.monotonic()
+        if self._signalled is None:
+            self._signalled = now
             self._signals.put_nowait(number)
+            return
+        if now - self._signalled < _TWICE_S:
             return
         _LOG.warn("second signal, ending at once")
         os._exit(_ENDED_BY_SIGNAL + number)

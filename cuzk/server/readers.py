@@ -14,7 +14,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import cache
+from multiprocessing.connection import Connection
 from typing import Any
 
 from cuzk.errors import BusyError, InputError, ResourceError
@@ -46,6 +48,8 @@ class Readers:
         self._read, self._processes = read, processes
         self._prepare = prepare if processes else None
         self._turns = Turns(processes or _THREADS)
+        self._context = multiprocessing.get_context("spawn")  # a fork would inherit locks of other threads
+        self._theirs, self._ours = self._context.Pipe(duplex=False)  # processes end when our end is closed
         self._pool: Executor = self._new_pool(processes)
 
     async def ready(self) -> None:
@@ -70,7 +74,11 @@ class Readers:
         return await asyncio.shield(reading)  # a process whose client went away reads on
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Whatever processes read is given up. They are waited for, as Python complains of their semaphores
+        otherwise when this process ends."""
+        self._ours.close()
+        self._pool.shutdown(wait=self._processes > 0, cancel_futures=True)
+        self._theirs.close()
 
     def _ended(self, reading: asyncio.Future[ProofRequest]) -> None:
         self._turns.end()
@@ -114,8 +122,9 @@ class Readers:
     def _new_pool(self, processes: int) -> Executor:
         if not processes:
             return ThreadPoolExecutor(_THREADS, thread_name_prefix="cuzk read")
-        context = multiprocessing.get_context("spawn")  # a fork would inherit locks of other threads
-        return ProcessPoolExecutor(processes, mp_context=context, initializer=_begin)
+        return ProcessPoolExecutor(
+            processes, mp_context=self._context, initializer=_begin, initargs=(self._theirs,)
+        )
 
 
 async def _run(pool: Executor, call: Callable[..., Any], *given: Any) -> Any:
@@ -151,15 +160,14 @@ def _cannot_start(why: str) -> BusyError:
     )
 
 
-def _begin() -> None:
+def _begin(lifeline: Connection) -> None:
     """Ctrl-C in a terminal reaches every process of ours: the first one decides what it means. When that one
-    is killed, this one must not stay."""
+    has closed its end of the pipe, or is killed, this one must not stay."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
+def _end_with(lifeline: Connection) -> None:
+    with suppress(EOFError, OSError):
+        lifeline.recv_bytes()  # nothing is ever sent
     os._exit(1)

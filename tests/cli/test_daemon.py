@@ -197,6 +197,7 @@ def test_serve_proves_until_a_signal_comes(own_home: Path, tmp_path: Path) -> No
         served.signal(signal.SIGTERM)
         served.popen.wait(60)
         assert served.ends() == 0 and not path.exists()
+        assert not [line for line in served.errors if not line.startswith("TIMELINE,")]
         told = f"cuzk_daemon: configuration loaded listen=unix://{path}"
         assert any(line.endswith(told) for line in served.lines)
         assert "shut down" in served.lines[-1]

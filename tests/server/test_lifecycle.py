@@ -52,12 +52,29 @@ def test_a_second_signal_ends_at_once(address: str) -> None:
             process.line("job dequeued")
             process.signal(signal.SIGTERM)
             process.line("shutting down")
+            time.sleep(1.2)
             begin = time.monotonic()
             process.signal(signal.SIGTERM)
             assert process.ends() == 128 + signal.SIGTERM
             assert time.monotonic() - begin < 10
             with pytest.raises(CuzkError):
                 going.result(SOON_S)
+
+
+def test_a_signal_that_comes_twice_within_a_second_is_one(address: str, tmp_path: Path) -> None:
+    """`timeout`, for one, sends it to the process and to its group."""
+    with daemon("--listen", address) as process, ThreadPoolExecutor() as threads, Client(address) as client:
+        process.line(READY)
+        submit = porep("slow", waiting_for(tmp_path / "go on"))
+        going = threads.submit(client.prove, submit)
+        process.line("job dequeued")
+        process.signal(signal.SIGTERM)
+        process.line("shutting down")
+        process.signal(signal.SIGTERM)
+        time.sleep(0.2)
+        (tmp_path / "go on").touch()
+        assert going.result(SOON_S).proof == proof_of(submit)
+        assert process.ends() == 0
 
 
 def test_a_socket_that_a_killed_daemon_left_is_taken_over(address: str) -> None:
