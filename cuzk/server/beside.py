@@ -36,9 +36,9 @@ class Beside:
         self._opening: asyncio.Task[None] | None = None
         self.port: int | None = None
 
-    def metrics(self) -> str:
+    async def metrics(self) -> str:
         """For GetMetrics."""
-        return self._metrics.text()
+        return await self._metrics.text_beside()
 
     async def start(self, daemon: Daemon) -> None:
         """Status that cannot be served keeps no daemon from proving: it is tried again until it can.

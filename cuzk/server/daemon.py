@@ -12,7 +12,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,10 @@ _CLOSING_S = 5.0  # for answers to reach their clients, and for threads to end
 _RETRY_S = 30.0  # after readers could not start, or parameters not be loaded
 _EVENTS_KEPT = 10_000
 _GIB = 1 << 30
+
+
+async def no_metrics() -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +108,7 @@ class Daemon:
         *,
         prepare: Prepare | None = None,
         companions: Sequence[Companion] = (),
-        metrics: Callable[[], str] = str,
+        metrics: Callable[[], Awaitable[str]] = no_metrics,
         cards: Callable[[], Mapping[str, CardReading]] = dict,
     ) -> None:
         self.settings, self.prover = settings, prover

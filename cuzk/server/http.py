@@ -120,7 +120,8 @@ class StatusServer:
         return web.Response(status=200 if why is None else 503, text=f"{why or 'ready'}\n")
 
     async def _text_of_metrics(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._metrics.text().encode(), headers={"Content-Type": CONTENT_TYPE})
+        text = await self._metrics.text_beside()
+        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _status(self, request: web.Request) -> web.Response:
         return _json(await self._text_of(contract_status))

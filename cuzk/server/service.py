@@ -71,7 +71,7 @@ class Service:
         store: Store,
         memory: KeptMemory,
         is_durable: Callable[[Entry], Awaitable[bool]],
-        metrics: Callable[[], str],
+        metrics: Callable[[], Awaitable[str]],
         cards: Callable[[], Mapping[str, CardReading]],
     ) -> None:
         self._book, self._feeder, self._readers, self._prover = book, feeder, readers, prover
@@ -188,7 +188,7 @@ class Service:
         return status_message(self._prover.status(), self._book, self._cards())
 
     async def metrics(self, request: pb.GetMetricsRequest, context: Any) -> pb.GetMetricsResponse:
-        return pb.GetMetricsResponse(prometheus_text=self._metrics())
+        return pb.GetMetricsResponse(prometheus_text=await self._metrics())
 
     async def preload(self, request: pb.PreloadSrsRequest, context: Any) -> pb.PreloadSrsResponse:
         _LOG.info("PreloadSRS", circuit_id=request.circuit_id)

@@ -45,10 +45,14 @@ def main() -> None:
     )
     prover = FakeProver(host_bytes=given.host_mib * MIB, recorder=Timeline(sys.stderr.buffer))
     try:
-        daemon = Daemon(settings, prover, read_fake, prepare=go_behind, metrics=lambda: "cuzk_fake 1\n")
+        daemon = Daemon(settings, prover, read_fake, prepare=go_behind, metrics=_metrics)
         asyncio.run(daemon.run())
     except CuzkError as error:
         sys.exit(str(error))
+
+
+async def _metrics() -> str:
+    return "cuzk_fake 1\n"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 from cuzk.proofs.sector_engine import Engine
 from cuzk.server.address import Address
 from cuzk.server.beside import Beside
-from cuzk.server.daemon import Daemon, DaemonSettings
+from cuzk.server.daemon import Daemon, DaemonSettings, no_metrics
 from cuzk.server.intake import prepare_to_read, read_request
 from cuzk.server.observation import Observation
 from cuzk.server.sectors import SectorProver
@@ -34,7 +34,7 @@ async def serving(
         read_request,
         prepare=prepare_to_read,
         companions=[] if beside is None else [beside],
-        metrics=str if beside is None else beside.metrics,
+        metrics=no_metrics if beside is None else beside.metrics,
     )
     async with up(daemon, waits=False, patience_s=LONG_S) as caller:
         yield daemon, caller

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +16,14 @@ import pytest
 
 from cuzk.errors import UsageError
 from cuzk.server import beside as module
+from cuzk.server import metrics
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.access import Access
 from cuzk.server.address import Address
 from cuzk.server.beside import Beside
 from cuzk.server.daemon import Daemon, DaemonSettings
 from cuzk.server.http import StatusServer
-from cuzk.server.observation import Observation
+from cuzk.server.observation import Observation, Sight
 from tests.server.fakes import FakeProver, read_fake
 from tests.server.hall import SOON_S, Caller, porep, refused, until, up
 from tests.server.playing import Playing
@@ -119,6 +121,29 @@ def test_metrics_are_the_same_over_both_ways(tmp_path: Path) -> None:
         names = [[line.split()[2] for line in text.splitlines() if line[0] == "#"] for text in (theirs, own)]
         assert names[0] == names[1] and "\ncuzk_proofs_completed_total 1\n" in f"\n{own}"
 
+    played(tmp_path, scenario)
+
+
+def test_who_asks_for_metrics_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def stuck(sight: Sight) -> str:
+        begun.release()
+        assert go_on.wait(SOON_S)
+        return "# stuck\n"
+
+    async def scenario(daemon: Daemon, caller: Caller, session: aiohttp.ClientSession) -> None:
+        over_http = asyncio.ensure_future(session.get("/metrics"))
+        over_grpc = asyncio.ensure_future(caller.call("GetMetrics"))
+        await until(lambda: begun.acquire(blocking=False))
+        await until(lambda: begun.acquire(blocking=False))
+        assert (await caller.prove(porep("a"))).result.status == pb.AwaitProofResponse.COMPLETED
+        go_on.set()
+        async with await over_http as response:
+            assert (await response.text()).startswith("# stuck\n")
+        assert (await over_grpc).prometheus_text.startswith("# stuck\n")
+
+    monkeypatch.setattr(metrics, "contract_text", stuck)
     played(tmp_path, scenario)
 
 
