@@ -170,7 +170,8 @@ def verify(
     """Check the proof of all partitions of an input.
 
     proof   path, or content, of 192 bytes a partition, raw or as hexadecimal digits
-    Raises ProofError when the proof does not hold; InputError when it is no proof; the rest as `prove`.
+    Raises ProofError when the proof does not hold or one of its points is none; InputError when it is not of
+    192 bytes a partition; the rest as `prove`.
     """
     clock = _Clock(on_event)
     proof_origin = MEMORY_ORIGIN if isinstance(proof, bytes) else os.fspath(proof)

@@ -5,6 +5,9 @@ A broken invariant of our own is an `assert`, never one of these.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class CuzkError(Exception):
     """Base of every error that a user of cuzk can cause or mend.
@@ -32,7 +35,7 @@ class ParameterError(CuzkError):
 
 
 class ResourceError(CuzkError):
-    """The machine lacks memory, disk space or a permission. Free some, or choose a smaller plan."""
+    """The machine lacks memory, disk space, a permission or a package. Free or add some, or plan smaller."""
 
 
 class DiskError(ResourceError):
@@ -65,3 +68,12 @@ class ProofError(CuzkError):
     """A proof failed its check. It was not returned; report this together with the input."""
 
     exit_code = 3
+
+
+@contextmanager
+def blamed_on(option: str) -> Iterator[None]:
+    """An InputError within is a UsageError: not a file is wrong, but what was said after `option`."""
+    try:
+        yield
+    except InputError as error:
+        raise UsageError(error.what, where=option, next=error.next) from error

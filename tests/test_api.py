@@ -230,5 +230,5 @@ def test_a_flipped_bit_is_an_unreadable_point_or_does_not_hold(place: int, key_f
     """Half of all x are on the curve, hardly any of those in the subgroup: mostly the point is unreadable."""
     proof = bytearray(UPSTREAM[C1.name])
     proof[place] ^= 1
-    with pytest.raises((InputError, ProofError), match=r"point [ABC] is unreadable|does not hold"):
+    with pytest.raises(ProofError, match=r"point [ABC] is unreadable|does not hold"):
         cuzk.verify(C1, bytes(proof), params=key_folder)

@@ -82,7 +82,7 @@ FORMS = {
     "noise": (bytes(range(256)), "not whole JSON"),
     "truncated": (WHOLE[: len(WHOLE) // 2], "not whole JSON"),
     "truncated gzip": (gzip.compress(WHOLE)[:-100], "gzip file is truncated"),
-    "a list": (b"[1, 2]", "does not say what it proves"),
+    "a list": (b"[1, 2]", "Expected `bytes`, got `int`"),
     "an envelope of no kind": (
         b'{"kind": "porep", "sector_size": 2048, "vanilla_proofs": []}',
         "no kind of proof",

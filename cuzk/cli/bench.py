@@ -140,7 +140,7 @@ def _here(
     from cuzk.benchmarks.jobs import bench_jobs
 
     if timeline is not None:
-        require_destination(timeline)
+        require_destination(timeline, *filter(None, [file]))
     on_event = counts["on_event"]
     return bench_jobs(
         file or cuzk.synthesize(beside.sector_size, kind=kind, on_event=on_event),

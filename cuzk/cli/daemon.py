@@ -14,7 +14,7 @@ import click
 import cuzk
 from cuzk.cli.engine import EngineFlags, engine_options
 from cuzk.cli.options import PATH, debug_option, load_config, with_options
-from cuzk.errors import UsageError
+from cuzk.errors import ResourceError, UsageError
 from cuzk.folders import data_folder
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ def _tell_engine(told: Log, engine: Engine) -> None:
 
 
 def require_libraries(*names: str) -> None:
-    """Load those of the daemon or its clients. Raises UsageError where one is missing."""
+    """Load those of the daemon or its clients. Raises ResourceError where one is missing."""
     try:
         for name in names:
             import_module(name)
     except ImportError as error:
-        raise UsageError(
+        raise ResourceError(
             "daemon and clients need more libraries than a prover", next="pip install 'cuzk[server]'"
         ) from error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from cuzk.errors import InputError, ResourceError
+from cuzk.errors import InputError, ResourceError, UsageError
 from cuzk.units import parse_size
 
 if TYPE_CHECKING:
@@ -190,8 +190,13 @@ def top_command(name: str) -> Callable[[F], click.Command]:
     return lambda function: click.command(name)(config_option(debug_option(function)))
 
 
-def require_destination(out: Path) -> None:
-    """Finds out before the work, not after it, that its result could not be written."""
+def require_destination(out: Path, *made_from: Path) -> None:
+    """Finds out before the work, not after it, that its result could not be written, or would replace what it
+    is made from."""
+    if out.exists() and any(source.exists() and out.samefile(source) for source in made_from):
+        raise UsageError(
+            "the result would overwrite what it is made from", where=str(out), next="name another file"
+        )
     if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise ResourceError(
             "the result could not be written there",

@@ -80,7 +80,7 @@ def prove(
     from cuzk.groth16.files import replace_atomically
 
     if out is not None:
-        require_destination(out)
+        require_destination(out, file)
     with view.live(as_json=as_json) as on_event:
         result = cuzk.prove(
             file,

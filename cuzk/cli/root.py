@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import errno
 import gc
+import os
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -27,7 +29,12 @@ class Cli(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         atexit.register(gc.freeze)  # the interpreter's end looks for no garbage in what is left: 0.1 s
-        return super().main(*args, **kwargs)
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:  # of what click itself prints, as help is
+            failure = explain(error)
+            _show_failure(failure, as_json=False)
+            sys.exit(failure.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
         with warnings.catch_warnings(), _signals_as_exceptions():
@@ -87,10 +94,21 @@ def explain(error: Exception) -> CuzkError:
 def _fail(ctx: click.Context, error: CuzkError) -> NoReturn:
     if ctx.meta.get(DEBUG):
         traceback.print_exc()
-    if ctx.meta.get(JSON):
-        view.show_json({"error": {"what": error.what, "where": error.where, "next": error.next}})
-    view.show_error(error)
+    _show_failure(error, as_json=bool(ctx.meta.get(JSON)))
     ctx.exit(error.exit_code)
+
+
+def _show_failure(error: CuzkError, *, as_json: bool) -> None:
+    """Where stdout takes nothing, on stderr alone."""
+    try:
+        if as_json:
+            view.show_json({"error": {"what": error.what, "where": error.where, "next": error.next}})
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)  # or Python tries again at its end, and complains
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    view.show_error(error)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

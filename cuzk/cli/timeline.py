@@ -77,7 +77,7 @@ def plot(
     if out.suffix not in _PICTURES:
         known = ", ".join(_PICTURES)
         raise UsageError(f"no picture is written as {out.name!r}", next=f"end the name in one of {known}")
-    require_destination(out)
+    require_destination(out, log)
     replace_whole(out, [_PICTURES[out.suffix](_report(log, workers_per_gpu), gap_ms)])
     view.show_paths("written", [out], as_json=as_json)
 
@@ -166,7 +166,7 @@ def export(log: Path, workers_per_gpu: int | None, settings: Config, form: str, 
     from cuzk.whole_files import replace_whole
 
     if out is not None:
-        require_destination(out)
+        require_destination(out, log)
     document = json.dumps(chrome(_report(log, workers_per_gpu)))
     if out is None:
         click.echo(document)

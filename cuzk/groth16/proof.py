@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from py_arkworks_bls12381 import G1Point, G2Point
 
-from cuzk.errors import InputError
+from cuzk.errors import InputError, ProofError
 from cuzk.groth16 import encoding
 from cuzk.groth16.encoding import G1_COMPRESSED_BYTES, G2_COMPRESSED_BYTES, PointError
 
@@ -49,7 +49,7 @@ class Proof:
         return self.a + self.b + self.c
 
     def points(self, *, where: str = "proof") -> tuple[G1Point, G2Point, G1Point]:
-        """A, B, C. Raises InputError, with the point's name, unless each is a point of order r."""
+        """A, B, C. Raises ProofError, with the point's name, unless each is a point of order r."""
         name = "A"
         try:
             a = encoding.decompress_g1(self.a)
@@ -58,7 +58,7 @@ class Proof:
             name = "C"
             c = encoding.decompress_g1(self.c)
         except PointError as error:
-            raise InputError(
+            raise ProofError(
                 f"point {name} is unreadable: {error}", where=where, next="the proof is damaged: prove again"
             ) from error
         return a, b, c

@@ -47,7 +47,7 @@ class Verifier:
     def verify_partition(self, public_inputs: npt.NDArray[np.uint64], proof: Proof) -> bool:
         """Whether `proof` holds for `public_inputs`: (n, 4) uint64, canonical, without ONE.
 
-        Raises InputError when a point of the proof is unreadable, ParameterError when the key is of a circuit
+        Raises ProofError when a point of the proof is unreadable, ParameterError when the key is of a circuit
         with another number of public inputs.
         """
         return self._holds([public_inputs], [proof], weights=[1])

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cuzk.engine.jobs import Priority
-from cuzk.errors import UsageError
+from cuzk.errors import UsageError, blamed_on
 from cuzk.sector.claim import SNAP, WINDOW, WINNING, CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep.shape import PorepShape, porep_shapes
@@ -61,8 +61,9 @@ class Kind:
     in_pieces: InPieces | None = None
 
     def shape(self, sector_bytes: int) -> CircuitShape:
-        """Raises InputError for a size of which this kind has no circuit."""
-        return of_size(self.shapes(), sector_bytes, self.name)
+        """Raises UsageError for a size of which this kind has no circuit."""
+        with blamed_on("--sector-size"):
+            return of_size(self.shapes(), sector_bytes, f"{self.names[0]} proof")
 
 
 def _synthetic_update(shape: UpdateShape, /, *, seed: int, device: CpuDevice, progress: Progress) -> Pieces:
@@ -110,7 +111,7 @@ def kind_named(name: str, *, where: str = "--kind") -> Kind:
     for kind in KINDS:
         if name.lower() in kind.names:
             return kind
-    known = ", ".join(kind.name for kind in KINDS)
+    known = ", ".join(kind.names[0] for kind in KINDS)
     raise UsageError(f"there is no kind of proof {name!r:.80}", where=where, next=f"kinds are {known}")
 
 

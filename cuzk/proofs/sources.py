@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cuzk.errors import InputError, UsageError
+from cuzk.errors import UsageError, blamed_on
 from cuzk.events import Notice, OnEvent
 from cuzk.groth16.parameters.locate import Found
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import kind_named, read_pieces
-from cuzk.sector.claim import ProofInput
+from cuzk.sector.claim import SNAP, WINDOW, WINNING, ProofInput
 from cuzk.sector.document import read_document, unzipped
 from cuzk.sector.pieces import Pieces, SideInputs, encode_envelope, parse_envelope, parse_list
 from cuzk.sector.porep.c1 import C1
@@ -27,13 +27,19 @@ Source = str | os.PathLike[str] | bytes
 InputSource = Source | Pieces | ProofInput
 MEMORY_ORIGIN = "the given bytes"
 _HEAD_BYTES = 1024
+#: What must stand beside a list of each kind.
+_BESIDE_LISTS = {
+    SNAP: ("comm_r_old", "comm_r_new", "comm_d_new"),
+    WINDOW: ("randomness",),
+    WINNING: ("randomness",),
+}
 
 
 def read_input(source: InputSource, beside: SideInputs | None = None) -> ProofInput:
     """What a path, bytes, pieces or an input in memory stand for.
 
     beside  belongs to a bare list of vanilla proofs, and only to it: all else says everything itself
-    Raises InputError; UsageError where `beside` is too much.
+    Raises InputError; UsageError where `beside` is too little or too much.
     """
     if isinstance(source, bytes):
         return _parsed(source, MEMORY_ORIGIN, beside)
@@ -53,23 +59,47 @@ def pieces_or_c1(data: bytes, origin: str, beside: SideInputs | None) -> Pieces 
     """The pieces in a document, gzipped or not: a list, to which `beside` belongs, or an envelope. All else
     should be a Commit 1 output, and comes back unzipped.
 
-    Raises InputError; UsageError where `beside` is too much for an envelope.
+    Raises InputError; UsageError where `beside` is too little for a list, or too much for an envelope.
     """
     data = unzipped(data, origin)
     if data.lstrip().startswith(b"["):
-        if beside is None or not beside.kind:
-            raise InputError(
-                "a list of vanilla proofs does not say what it proves",
-                where=origin,
-                next="add --kind snap, wpost or winning, and what belongs to it: see --help",
-            )
-        beside = replace(beside, kind=kind_named(beside.kind).name)
-        return Pieces.of(parse_list(data, origin=origin), beside, origin=origin)
+        return _listed(parse_list(data, origin=origin), origin, beside or SideInputs())
     if not _is_envelope(data):
         return data
     pieces = parse_envelope(data, origin=origin)
     _require_agreement(pieces.kind, origin, beside)
     return pieces
+
+
+def _listed(pieces: Sequence[bytes], origin: str, beside: SideInputs) -> Pieces:
+    """A bare list and what stands beside it. Raises UsageError unless that is right and all that it takes."""
+    if not beside.kind:
+        raise UsageError(
+            "a list of vanilla proofs does not say what it proves",
+            where=origin,
+            next="add --kind snap, wpost or winning, and what belongs to it: see --help",
+        )
+    kind = kind_named(beside.kind)
+    if kind.in_pieces is None:
+        raise UsageError(
+            f"a list of vanilla proofs is no input of kind {kind.names[0]}",
+            where=origin,
+            next="give the output of Commit 1, or another kind",
+        )
+    for name in _BESIDE_LISTS[kind.name]:
+        if not getattr(beside, name):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"a list does not say its {name}", where=origin, next=f"add {option} HEX")
+    if beside.sector_size:
+        kind.shape(beside.sector_size)  # there is such a size
+    elif beside.registered_proof is None:
+        raise UsageError(
+            "nothing says which sector size this is",
+            where=origin,
+            next="add --registered-proof N or --sector-size SIZE",
+        )
+    with blamed_on("--registered-proof"):
+        return Pieces.of(pieces, replace(beside, kind=kind.name), origin=origin)
 
 
 def _is_envelope(data: bytes) -> bool:
@@ -95,7 +125,9 @@ def _require_agreement(kind: str, origin: str, beside: SideInputs | None) -> Non
         )
     if kind_named(beside.kind).name != kind:
         raise UsageError(
-            f"this is a {kind} input", where=origin, next=f"not {beside.kind}: leave the kind out"
+            f"this is a {kind_named(kind).names[0]} input",
+            where=origin,
+            next=f"not {beside.kind}: leave the kind out",
         )
 
 
@@ -110,7 +142,9 @@ def check_input(given: ProofInput, device: CpuDevice, *, miner: int | None = Non
         given.check_statement(miner=miner)
     else:
         raise UsageError(
-            f"a {given.shape.kind} input does not depend on the miner", where="--miner", next="leave it out"
+            f"a {kind_named(given.shape.kind).names[0]} input does not depend on the miner",
+            where="--miner",
+            next="leave it out",
         )
     for partition in range(given.partition_count):
         given.check_partition(partition, device)

@@ -16,7 +16,7 @@ import msgspec
 from cuzk.errors import InputError
 from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.claim import POREP, SNAP, WINDOW, WINNING
-from cuzk.sector.shape import GIB, KIB, MIB, shape_of
+from cuzk.sector.shape import GIB, KIB, MIB, shape_of, size_name
 
 _SIZES = (2 * KIB, 8 * MIB, 512 * MIB, 32 * GIB, 64 * GIB)
 #: For each kind: the number of its first registered proof, and the API version of each family of five.
@@ -106,7 +106,7 @@ def _size_and_version(beside: SideInputs, origin: str) -> tuple[int, ApiVersion]
         )
     if size not in (0, _SIZES[position]):
         raise InputError(
-            f"registered proof {number} is of {shape_of(_SIZES[position]).name}, not of {size} bytes",
+            f"registered proof {number} is of {shape_of(_SIZES[position]).name}, not of {size_name(size)}",
             where=f"{origin}, sector_size",
             next="give the size that the number says, or leave it out",
         )

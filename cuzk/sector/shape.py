@@ -67,14 +67,19 @@ class SectorShape:
     @property
     def name(self) -> str:
         """`2KiB`, `32GiB`: as registered proofs spell it."""
-        for unit, bytes_ in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
-            if self.sector_bytes >= bytes_:
-                return f"{self.sector_bytes // bytes_}{unit}"
-        raise AssertionError(self.sector_bytes)
+        return size_name(self.sector_bytes)
 
     @property
     def tree_name(self) -> str:
         return f"merkletree-poseidon_hasher-{BASE_ARITY}-{self.sub_arity}-{self.top_arity}"
+
+
+def size_name(sector_bytes: int) -> str:
+    """`2KiB`, `32GiB`; what is no whole number of KiB in bytes."""
+    for unit, bytes_ in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if sector_bytes and sector_bytes % bytes_ == 0:
+            return f"{sector_bytes // bytes_}{unit}"
+    return f"{sector_bytes} bytes"
 
 
 def parameter_name(what: str, identifier: str) -> str:
@@ -122,4 +127,4 @@ def of_size(shapes: Sequence[_Shape], sector_bytes: int, what: str) -> _Shape:
         if shape.sector_bytes == sector_bytes:
             return shape
     known = ", ".join(shape.name for shape in shapes)
-    raise InputError(f"there is no {what} of {sector_bytes} bytes", next=f"sizes are {known}")
+    raise InputError(f"there is no {what} of {size_name(sector_bytes)}", next=f"sizes are {known}")

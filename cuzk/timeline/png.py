@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from cuzk.errors import UsageError
+from cuzk.errors import ResourceError
 
 #: Pixels of the file for one of the picture: text stays sharp when it is enlarged.
 ZOOM = 2
@@ -17,7 +17,7 @@ _A_WORD = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</sv
 
 
 def png(picture: str) -> bytes:
-    """The pixels of an SVG picture, on its light ground. Raises UsageError where the package is missing."""
+    """The pixels of an SVG picture, on its light ground. Raises ResourceError without the package."""
     return bytes(_resvg().svg_to_bytes(svg_string=picture, zoom=ZOOM))
 
 
@@ -33,7 +33,7 @@ def _resvg() -> ModuleType:
     try:
         return import_module("resvg_py")
     except ImportError as error:
-        raise UsageError(
+        raise ResourceError(
             "pictures as PNG take a package that is not installed: resvg-py",
             next="pip install 'cuzk[png]', or write .svg or .html",
         ) from error

@@ -66,6 +66,16 @@ def test_verify_says_no_with_exit_code_3(sector_params: Path, home_of_old: Path)
     assert "where: partition 0" in result.stderr and "next:" in result.stderr
 
 
+def test_a_damaged_proof_is_a_bad_proof(sector_params: Path, home_of_old: Path) -> None:
+    proof = home_of_old / "proof"
+    proof.write_bytes(PROOF[:60] + bytes([PROOF[60] ^ 1]) + PROOF[61:])
+    result = run("verify", C1, proof, "--params", sector_params)
+    assert result.exit_code == 3
+    assert "point B is unreadable" in result.stderr and "where: partition 0" in " ".join(
+        result.stderr.split()
+    )
+
+
 @pytest.mark.parametrize("content", [b"", b"no proof", PROOF[:-1], PROOF.hex().encode()[:-1], PROOF + b"\n"])
 def test_verify_of_what_is_no_proof_ends_with_1_and_names_the_file(
     content: bytes, sector_params: Path, home_of_old: Path
@@ -95,6 +105,18 @@ def test_a_proof_that_could_not_be_written_is_not_begun(own_home: Path, vectors:
     result = run("prove", c1, "--out", own_home / "none" / "proof.bin")
     assert result.exit_code == 1
     assert "could not be written" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["c1.json", "folder/../c1.json", "linked.json"])
+def test_a_proof_never_replaces_what_it_is_made_from(name: str, own_home: Path) -> None:
+    c1, content = own_home / "c1.json", Path(C1).read_bytes()
+    c1.write_bytes(content)
+    (own_home / "folder").mkdir()
+    (own_home / "linked.json").symlink_to(c1)
+    result = run("prove", c1, "--out", own_home / name)
+    assert result.exit_code == 2
+    assert "would overwrite what it is made from" in result.stderr and "name another file" in result.stderr
+    assert c1.read_bytes() == content
 
 
 def test_the_block_of_many_partitions_shows_the_first_half_of_256_bytes() -> None:

@@ -120,6 +120,19 @@ def test_json_gets_the_error_as_json_and_nothing_else_on_stdout() -> None:
     assert "error: x" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments", [["params", "list", "--json"], ["params", "list"], ["--help"]], ids=" ".join
+)
+def test_a_full_disk_behind_stdout_is_an_error_as_any_other(arguments: list[str], own_home: Path) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "cli.py", *arguments], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: the disk is full\n") and "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
+
+
 def test_a_python_warning_becomes_a_plain_line() -> None:
     @click.group(cls=cli.Cli)
     def root() -> None:
@@ -154,6 +167,11 @@ def test_a_python_warning_becomes_a_plain_line() -> None:
         ["sector", "synthesize"],
         ["sector", "synthesize", "--sector-size", "2KiB", "--seed", "-1"],
         ["sector", "synthesize", "--sector-size", "2KiB", "--registered-proof", "StackedDrg8MiBV1"],
+        ["sector", "synthesize", "--sector-size", "2KiB", "--registered-proof", "Foo"],
+        ["sector", "synthesize", "--sector-size", "4KiB"],
+        ["circuit", "info", "--sector-size", "3KiB"],
+        ["params", "verify", "--sector-size", "1GiB", "--kind", "snap"],
+        ["doctor", "--plan", "--kind", "banana"],
         ["nonsense"],
     ],
     ids=" ".join,

@@ -120,5 +120,5 @@ def test_a_commitment_to_data_is_none_to_a_replica(own_home: Path) -> None:
 
 def test_a_commitment_that_is_missing_is_named(own_home: Path) -> None:
     result = inspect({name: AS_HEX[name] for name in ("comm_r_old", "comm_d_new")})
-    assert result.exit_code == 1
-    assert "comm_r_new has 0 bytes where 32 are expected" in result.output
+    assert result.exit_code == 2
+    assert "a list does not say its comm_r_new" in result.output and "add --comm-r-new HEX" in result.output

@@ -290,8 +290,19 @@ def test_without_the_package_pixels_are_refused_with_what_helps(
 ) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     result = run("plot", log, "--out", str(tmp_path / "x.png"))
-    assert result.exit_code == 2 and not (tmp_path / "x.png").exists()
+    assert result.exit_code == 1 and not (tmp_path / "x.png").exists()
     assert "pip install 'cuzk[png]', or write .svg or .html" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("plot",), ("export", "--format", "chrome")], ids=" ".join)
+def test_what_is_made_from_a_log_never_replaces_it(
+    command: tuple[str, ...], tmp_path: Path, own_home: Path
+) -> None:
+    log = written(tmp_path / "own.svg", *call(0, 1000, 0))
+    content = Path(log).read_bytes()
+    result = run(command[0], log, *command[1:], "--out", log)
+    assert result.exit_code == 2 and "would overwrite what it is made from" in result.stderr
+    assert Path(log).read_bytes() == content
 
 
 # ---- two logs ----

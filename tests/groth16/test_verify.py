@@ -11,7 +11,7 @@ import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 from py_ecc.optimized_bls12_381 import FQ, FQ2, FQ12, add, curve_order, multiply, neg, pairing
 
-from cuzk.errors import InputError, ParameterError
+from cuzk.errors import ParameterError, ProofError
 from cuzk.groth16 import verify
 from cuzk.groth16.parameters.verifying_key import VerifyingKey, read_verifying_key
 from cuzk.groth16.proof import Proof
@@ -31,7 +31,7 @@ def holds(verifier: Verifier, inputs: np.ndarray, proof: Proof) -> bool:
     """A proof that cannot be read does not hold either."""
     try:
         return verifier.verify_partition(inputs, proof)
-    except InputError:
+    except ProofError:
         return False
 
 
@@ -98,7 +98,7 @@ def test_an_unreadable_point_names_partition_and_point(
 ) -> None:
     good = upstream_proofs[0]
     bad = Proof(good.proof.a, b"\xc0" + bytes(95), good.proof.c)
-    with pytest.raises(InputError, match="point B is unreadable: the identity") as raised:
+    with pytest.raises(ProofError, match="point B is unreadable: the identity") as raised:
         verifier.verify_partitions([good.public_inputs] * 2, [good.proof, bad])
     assert raised.value.where == "partition 1"
 

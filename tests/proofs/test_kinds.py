@@ -54,7 +54,7 @@ def test_kinds_have_the_names_and_priorities_of_the_contract() -> None:
 def test_no_two_kinds_share_a_name_and_an_unknown_one_is_a_mistake_of_usage() -> None:
     names = [name for kind in KINDS for name in kind.names]
     assert len(names) == len(set(names))
-    with pytest.raises(UsageError, match="no kind of proof 'sealing' .*porep-c2, snap-update"):
+    with pytest.raises(UsageError, match="no kind of proof 'sealing' .*porep, snap, wpost, winning"):
         kind_named("sealing")
 
 
@@ -82,7 +82,9 @@ def test_parameters_in_use_are_named_by_the_short_name_and_the_size() -> None:
 
 @each_kind
 def test_a_size_without_circuit_is_refused(kind: Kind) -> None:
-    with pytest.raises(InputError, match=rf"there is no {kind.name} of 8192 bytes .*32GiB"):
+    with pytest.raises(
+        UsageError, match=rf"--sector-size: there is no {kind.names[0]} proof of 8KiB .*32GiB"
+    ):
         kind.shape(8 * KIB)
 
 
@@ -166,20 +168,27 @@ def test_a_list_with_what_belongs_to_it_is_the_same_input_as_the_envelope() -> N
 @pytest.mark.parametrize(
     ("source", "given", "error", "message"),
     [
-        (LIST, None, InputError, "does not say what it proves .add --kind"),
-        (LIST, SideInputs(randomness=bytes(32)), InputError, "does not say what it proves"),
+        (LIST, None, UsageError, "does not say what it proves .add --kind"),
+        (LIST, SideInputs(randomness=bytes(32)), UsageError, "does not say what it proves"),
         (LIST, beside(kind="sealing"), UsageError, "no kind of proof 'sealing'"),
-        (LIST, beside(registered_proof=None), InputError, "nothing says which sector size"),
+        (
+            LIST,
+            beside(registered_proof=None),
+            UsageError,
+            "which sector size this is .add .* or --sector-size",
+        ),
+        (LIST, beside(registered_proof=15), UsageError, "--registered-proof: .* 15 is none of window-post"),
+        (LIST, beside(registered_proof=None, sector_size=3072), UsageError, "--sector-size: .* of 3KiB"),
         (LIST, beside(registered_proof=11), InputError, "piece 0: .* where .* are expected|levels"),
-        (LIST, beside(randomness=b""), InputError, "randomness: 0 bytes where 32"),
+        (LIST, beside(randomness=b""), UsageError, "does not say its randomness .add --randomness HEX"),
         (LIST, beside(kind="winning", registered_proof=0), InputError, "2 pieces where one can be proven"),
         (
             LIST,
             beside(kind="porep", registered_proof=None, sector_size=2048),
-            InputError,
-            "do not come in pieces .give the output of Commit 1",
+            UsageError,
+            "no input of kind porep .give the output of Commit 1",
         ),
-        (ENVELOPE, SideInputs(kind="winning"), UsageError, "this is a window-post input"),
+        (ENVELOPE, SideInputs(kind="winning"), UsageError, "this is a wpost input"),
         (ENVELOPE, beside(), UsageError, "says itself what it proves"),
     ],
 )

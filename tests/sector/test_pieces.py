@@ -78,7 +78,7 @@ def test_without_a_number_the_size_is_enough_and_the_version_is_todays() -> None
         (SideInputs(kind="window-post", registered_proof=15), "none of window-post"),
         (SideInputs(kind="winning-post", registered_proof=-1), "none of winning-post .they are 0 to 4"),
         (SideInputs(kind="snap-update", registered_proof=5), "none of snap-update .they are 0 to 4"),
-        (SideInputs(kind="snap-update", registered_proof=3, sector_size=2048), "32GiB, not of 2048 bytes"),
+        (SideInputs(kind="snap-update", registered_proof=3, sector_size=2048), "32GiB, not of 2KiB"),
     ],
 )
 def test_a_number_that_does_not_fit_is_refused(beside: SideInputs, message: str) -> None:

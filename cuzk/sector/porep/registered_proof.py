@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from cuzk.errors import InputError, UsageError
+from cuzk.errors import InputError, UsageError, blamed_on
 from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.porep.shape import PorepShape, porep_shape
 from cuzk.sector.shape import GIB, KIB, MIB, shape_of
@@ -95,10 +95,11 @@ def registered_proof(name: str, *, where: str = "registered_proof") -> Registere
 
 
 def registered_proof_of_size(sector_bytes: int, name: str | None = None) -> RegisteredProof:
-    """The entry of that name, or the one of version 1.1.0. Raises InputError for an unknown name or size,
-    UsageError when they contradict each other."""
-    size = shape_of(sector_bytes).name
-    entry = registered_proof(name or f"StackedDrg{size}V1_1")
+    """The entry of that name, or the one of version 1.1.0. Raises UsageError for an unknown name or size, and
+    when they contradict each other."""
+    with blamed_on("--sector-size" if name is None else "--registered-proof"):
+        size = shape_of(sector_bytes).name
+        entry = registered_proof(name or f"StackedDrg{size}V1_1")
     if entry.sector_bytes != sector_bytes:
         raise UsageError(
             f"{entry.name} is not for sectors of {size}",

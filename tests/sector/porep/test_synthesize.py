@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from cuzk.errors import InputError, UsageError
+from cuzk.errors import UsageError
 from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.sources import check_input
 from cuzk.sector.porep.c1_reader import parse_c1
@@ -167,7 +167,7 @@ def test_a_size_stands_for_version_1_1_and_a_name_must_agree_with_it():
     assert registered_proof_of_size(2 * KIB, "StackedDrg2KiBV1").name == "StackedDrg2KiBV1"
     with pytest.raises(UsageError, match="StackedDrg2KiBV1 is not for sectors of 32GiB"):
         registered_proof_of_size(32 * GIB, "StackedDrg2KiBV1")
-    with pytest.raises(InputError, match="StackedDrg4KiBV1_1"):
+    with pytest.raises(UsageError, match="StackedDrg4KiBV1_1"):
         registered_proof_of_size(4 * KIB)
-    with pytest.raises(InputError, match="there is no .* of 3000 bytes"):
+    with pytest.raises(UsageError, match="there is no .* of 3000 bytes"):
         registered_proof_of_size(3000)
