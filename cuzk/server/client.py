@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import grpc
 
-from cuzk.errors import CuzkError, InputError, ResourceError, UsageError
+from cuzk.errors import CuzkError, EngineError, InputError, ResourceError, UsageError
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.contract import MESSAGE_LIMITS, SERVICE
+from cuzk.server.contract import ANSWERED, MESSAGE_LIMITS, SERVICE
 
 _Answer = TypeVar("_Answer")
 
@@ -87,6 +87,8 @@ class Client:
         code, text = error.code(), error.details()
         if code is grpc.StatusCode.INVALID_ARGUMENT:
             return InputError(text, where=self.address, next="mend the request")
+        if code is grpc.StatusCode.UNAVAILABLE and ANSWERED in (error.trailing_metadata() or ()):
+            return EngineError(text, where=self.address)  # the text says when to ask again
         if code is grpc.StatusCode.UNAVAILABLE:
             return ResourceError(
                 f"the daemon cannot be reached: {text}",

@@ -23,7 +23,7 @@ from cuzk.errors import BusyError, CuzkError, InputError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.book import Book, Entry
 from cuzk.server.card_readings import CardReading
-from cuzk.server.contract import SERVICE
+from cuzk.server.contract import ANSWERED, SERVICE
 from cuzk.server.feeder import Feeder
 from cuzk.server.intake import prove_request_head
 from cuzk.server.kept_memory import SMALL_S, KeptMemory, before_it_ends
@@ -252,10 +252,11 @@ def _bytes_of(prover: Prover, circuit: str) -> int:
 
 
 async def _abort(context: Any, error: CuzkError) -> NoReturn:
-    await context.abort(code_of(error), text_of(error))
+    await context.abort(code_of(error), text_of(error), trailing_metadata=(ANSWERED,))
     raise AssertionError("abort raises")
 
 
 async def _abort_closing(context: Any) -> NoReturn:
-    await context.abort(grpc.StatusCode.UNAVAILABLE, "the daemon is shutting down; send it again later")
+    text = "the daemon is shutting down; send it again later"
+    await context.abort(grpc.StatusCode.UNAVAILABLE, text, trailing_metadata=(ANSWERED,))
     raise AssertionError("abort raises")

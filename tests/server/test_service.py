@@ -9,11 +9,12 @@ from pathlib import Path
 import grpc
 import pytest
 
-from cuzk.errors import InputError
+from cuzk.errors import EngineError, InputError, ResourceError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server import service
 from cuzk.server.book import Book
 from cuzk.server.card_readings import CardReading
+from cuzk.server.client import Client
 from cuzk.server.contract import SERVICE
 from cuzk.server.daemon import Daemon
 from cuzk.server.messages import status_message
@@ -116,6 +117,29 @@ def test_an_error_of_any_length_reaches_the_client_with_its_beginning_and_its_en
             assert text.startswith(f"here: {letter}") and text.endswith(r"\ud800 (send another)")
 
     played(tmp_path, scenario, read=read)
+
+
+def test_a_daemon_that_ends_is_not_told_as_one_that_is_not_there(tmp_path: Path) -> None:
+    address = f"unix://{tmp_path / 'cuzk.sock'}"
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        go_on = daemon.prover.hold()
+        with Client(address) as client:
+            slow = asyncio.ensure_future(asyncio.to_thread(client.prove, porep("slow")))
+            await until(lambda: any(entry.callers for entry in daemon.book.under_way))
+            daemon.service.is_open = False
+            with pytest.raises(EngineError) as refusal:
+                await asyncio.to_thread(client.prove, porep("new"))
+            assert str(refusal.value) == f"{address}: the daemon is shutting down; send it again later"
+            daemon.end()
+            with pytest.raises(EngineError, match="shutting down and hands this proof back") as handed:
+                await slow
+            assert "reached" not in str(handed.value)
+        go_on.set()
+
+    played(tmp_path, scenario, drain_s=0.0)
+    with Client(address) as client, pytest.raises(ResourceError, match="cannot be reached"):
+        client.status()
 
 
 def test_status_counts_jobs_not_workers(tmp_path: Path) -> None:
