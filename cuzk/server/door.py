@@ -8,6 +8,7 @@ here, and handed over.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import Coroutine
@@ -20,6 +21,7 @@ MOST_CONNECTIONS = 128
 #: A connection that has not shaken hands after so many seconds, or has then asked for nothing, is closed.
 FIRST_REQUEST_S = 10.0
 CLOSING_S = 2.0
+_NOT_HERE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _NO_FILES_S = 1.0  # until connections are taken again, once the process can open no more files
 
 _HEADERS = {
@@ -56,16 +58,30 @@ class Door:
         self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=60.0, shutdown_timeout=CLOSING_S)
 
     async def open(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
-        """Listen wherever the host is; the first port that it got. Raises OSError."""
+        """Listen wherever the host is; the first port that it got.
+
+        A place that this machine lacks, such as IPv6 where it is off, is passed over if there is another.
+        Raises OSError.
+        """
         await self._runner.setup()
+        lacking: OSError | None = None
         found = await asyncio.get_running_loop().getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         for family, place in dict.fromkeys((family, place) for family, *_, place in found):
-            listener = socket.create_server(place, family=family, backlog=MOST_CONNECTIONS)
+            try:
+                listener = socket.create_server(place, family=family, backlog=MOST_CONNECTIONS)
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                lacking = error
+                continue
             listener.setblocking(False)
             self._listeners.append(listener)
             self._begin(self._take(listener, tls))
+        if not self._listeners:
+            assert lacking is not None
+            raise lacking
         return int(self._listeners[0].getsockname()[1])
 
     async def close(self) -> None:

@@ -445,6 +445,25 @@ def test_who_shakes_hands_and_asks_for_nothing_is_closed_too(tmp_path: Path) -> 
     asyncio.run(asyncio.wait_for(play(), SOON_S))
 
 
+def test_a_name_is_served_where_this_machine_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def places(*hosts: str) -> None:
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in hosts]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    async def play() -> None:
+        opened = Door(web.Application())
+        places("203.0.113.9", "127.0.0.1")
+        async with lines(await opened.open("host", 0), 1):
+            await opened.close()
+        nowhere = Door(web.Application())
+        places("203.0.113.9")
+        with pytest.raises(OSError, match="Cannot assign requested address"):
+            await nowhere.open("host", 0)
+        await nowhere.close()
+
+    asyncio.run(asyncio.wait_for(play(), SOON_S))
+
+
 def test_a_port_for_tls_speaks_nothing_else() -> None:
     async def play() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
