@@ -72,8 +72,7 @@ format = "json"
 
 
 def test_every_key_reaches_its_field(written) -> None:
-    with pytest.warns(UserWarning, match="srs.preload is out of date"):
-        loaded = config.load(written(EVERY_KEY))
+    loaded = config.load(written(EVERY_KEY))
     assert loaded == config.Config(
         device="cpu",
         threads=8,
@@ -250,6 +249,34 @@ def test_a_check_ends_with_one_where_there_is_a_mistake(written) -> None:
     assert problem["next"] == "did you mean prover.threads?"
 
 
+def test_a_check_warns_of_what_this_machine_does_not_have(written) -> None:
+    text = '[parameters]\nfolder = "/nope"\n[daemon]\ntoken_file = "/none"\nsocket_group = "no-such-group"\n'
+    checked = run("config", "check", written(text))
+    assert checked.exit_code == 0
+    said = " ".join(checked.stderr.split())
+    assert "cuzk.toml:2: parameters.folder does not exist on this machine: /nope" in said
+    assert "cuzk.toml:4: daemon.token_file does not exist on this machine: /none" in said
+    assert "cuzk.toml:5: daemon.socket_group: there is no group no-such-group on this machine" in said
+
+
+def test_the_first_mistake_says_how_to_see_all(written) -> None:
+    path = written("[prover]\nthreads = 0\n[gpus]\ndevices = 1\n")
+    for command in (("config", "show"), ("status", "-a", "unix:///none")):
+        said = " ".join(run(*command, "--config", path).stderr.split())
+        assert f"`cuzk config check {path}` names all 2 mistakes" in said
+    one = run("config", "show", "--config", written("[prover]\nthreads = 0\n"))
+    assert "config check" not in one.stderr
+
+
+def test_a_file_that_is_not_there_is_blamed_on_no_option(tmp_path: Path) -> None:
+    assert "--config" not in run("config", "check", tmp_path / "nope.toml").stderr
+
+
+def test_parameters_that_are_opened_before_the_start_are_nothing_to_warn_of(written) -> None:
+    for value in ("[]", '["porep-32g"]'):
+        assert config.read(written(f"[srs]\npreload = {value}\n")).warnings == []
+
+
 def test_the_page_has_every_key_as_the_program_has_it() -> None:
     page = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
     rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
@@ -309,7 +336,12 @@ def test_a_home_folder_is_expanded(written) -> None:
         ("[prover]\nthreads = true\n", 2, "threads is a boolean"),
         ('[prover]\nthreads = "8"\n', 2, "give an integer"),
         ("# first\n[provers]\n", 2, "did you mean prover?"),
-        ('device = "cpu"\n', 1, "there is no table [device]"),
+        ('device = "cpu"\n', 1, "device is a key outside of a table (did you mean prover.device?)"),
+        ("colour = 1\n", 1, "colour is a key outside of a table (put it below the [table]"),
+        ("# first\ngpus = 1\n", 2, "gpus is no table (write [gpus]"),
+        ("\nprover.threads = 0\n", 2, "prover.threads is 0"),
+        ("\nprover = { threads = 0 }\n", 2, "prover.threads is 0"),
+        ("[prover]\nthreads = 1\n\ndevice = \n", 4, "this is not TOML"),
         ("[parameters]\n[prover]\ndevice = 1\n", 3, "prover.device is an integer"),
         ("[prover]\nthreads = 0\n", 2, "prover.threads is 0; at least 1 is needed"),
         ("[gpus]\n\ndevices = [1.5]\n", 3, "gpus.devices has an entry that is neither"),
@@ -323,6 +355,18 @@ def test_a_home_folder_is_expanded(written) -> None:
         ("[gpus]\nstall_after = 0\n", 2, "more than nothing is needed"),
         ('[logging]\nlevel = "loud"\n', 2, "known are trace, debug"),
         ("[srs]\npreload = [1]\n", 2, "an entry that is no string"),
+        ('[srs]\npreload = ["porep-32g", "porep-33g"]\n', 2, "srs.preload: unknown circuit ID: porep-33g"),
+        ('[prover]\ndevice = "banana"\n', 2, "prover.device: 'banana' names no device"),
+        ('[gpus]\ndevices = ["banana"]\n', 2, "gpus.devices: 'banana' names no device"),
+        ('[daemon]\nlisten = "somewhere"\n', 2, "daemon.listen: 'somewhere' is no address"),
+        ('[daemon]\nlisten = ""\n', 2, "daemon.listen: '' is no address"),
+        ('[daemon]\nstatus_listen = "12"\n', 2, "daemon.status_listen: '12' is no address"),
+        ('[daemon]\nstatus_listen = "unix:///s"\n', 2, "status is served over TCP"),
+        ('[daemon]\nresults = 1\ntls_key = "/k"\n', 3, "TLS needs a certificate and its key"),
+        ('[daemon]\ntls_certificate = "/c"\n', 2, "TLS needs a certificate and its key"),
+        ('[daemon]\ntls_client_ca = "/c"\n', 2, "TLS needs a certificate and its key"),
+        ('[parameters]\ngateway = "x"\n', 2, "parameters.gateway is 'x', no URL"),
+        ('[parameters]\ngateway = "ftp://g.example/"\n', 2, "no URL"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(written, text: str, line: int, says: str) -> None:

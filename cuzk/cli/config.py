@@ -26,8 +26,7 @@ def show(path: Path | None, effective: bool, as_json: bool) -> None:
     from cuzk.view import config as view_config
 
     reading = config.read(path)
-    if reading.problems:
-        raise reading.problems[0]
+    reading.require_right()
     if as_json:
         view.show_json(view_config.facts(reading, effective=effective))
     else:
@@ -42,9 +41,11 @@ def show(path: Path | None, effective: bool, as_json: bool) -> None:
 def check(ctx: click.Context, file: Path | None, as_json: bool) -> None:
     """Name every mistake in FILE, or in the file that other commands would read. 1 if there is one."""
     from cuzk import config
+    from cuzk.config.machine import missing
     from cuzk.view import config as view_config
 
     reading = config.read(file)
+    reading.warnings.extend(missing(reading))
     view_config.show_check(reading, as_json=as_json)
     if reading.problems:
         ctx.exit(1)

@@ -130,7 +130,7 @@ def _daemon_settings(config: Config, listen: str | None, status_listen: str | No
     status = status_listen or config.status_listen
     return DaemonSettings(
         listen=parse_address(listen or config.listen),
-        status_listen=parse_address(status) if status else None,
+        status_listen=parse_address(status, where="--status-listen") if status else None,
         socket_mode=config.socket_mode,
         socket_group=config.socket_group,
         access=Access(

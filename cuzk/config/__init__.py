@@ -27,7 +27,7 @@ import tomli
 
 from cuzk.config.keys import KEYS, TABLES, Key
 from cuzk.engine.settings import GpuLock, Settings
-from cuzk.errors import InputError
+from cuzk.errors import CuzkError, InputError
 from cuzk.folders import config_folder
 
 #: Where Curio's daemon looks for its file.
@@ -106,6 +106,16 @@ class Reading:
     problems: list[InputError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
+    def require_right(self) -> None:
+        """Raises InputError for the first mistake."""
+        if not self.problems:
+            return
+        first, count = self.problems[0], len(self.problems)
+        if count == 1:
+            raise first
+        every = f"{first.next}; `cuzk config check {self.path}` names all {count} mistakes"
+        raise InputError(first.what, where=first.where, next=every) from first
+
     def config(self) -> Config:
         """What the right keys set."""
         values: dict[str, Any] = {}
@@ -147,8 +157,7 @@ def load(path: Path | None = None) -> Config:
     Raises InputError for the first mistake; warnings are Python's.
     """
     reading = read(path)
-    if reading.problems:
-        raise reading.problems[0]
+    reading.require_right()
     for text in reading.warnings:
         warnings.warn(text, stacklevel=2)
     return reading.config()
@@ -164,10 +173,14 @@ def read(path: Path | None = None) -> Reading:
         document = tomli.loads(text)
     except OSError as error:
         raise InputError(
-            f"the configuration cannot be read: {error.strerror}", where=str(path), next="check --config"
+            f"the configuration cannot be read: {error.strerror}",
+            where=str(path),
+            next="check its path and permissions",
         ) from error
     except (UnicodeDecodeError, tomli.TOMLDecodeError) as error:
-        raise InputError(f"this is not TOML: {error}", where=str(path), next="mend that line") from error
+        line = re.search(r"\(at line (\d+),", str(error))
+        where = f"{path}:{line[1]}" if line else str(path)
+        raise InputError(f"this is not TOML: {error}", where=where, next="mend that line") from error
     reading = Reading(path=path)
     for name, given in _entries(document, text, path, reading.problems):
         try:
@@ -176,7 +189,19 @@ def read(path: Path | None = None) -> Reading:
             reading.problems.append(error)
         else:
             reading.given[name] = given
+    reading.problems.extend(_tls_without_its_pair(reading))
     return reading
+
+
+def _tls_without_its_pair(reading: Reading) -> Iterator[InputError]:
+    pair = [name for name in ("daemon.tls_certificate", "daemon.tls_key") if name in reading.given]
+    said = [name for name in (*pair, "daemon.tls_client_ca") if name in reading.given]
+    if said and len(pair) < 2:
+        yield InputError(
+            "TLS needs a certificate and its key",
+            where=reading.given[said[0]].where,
+            next="set daemon.tls_certificate and daemon.tls_key, or no key of TLS",
+        )
 
 
 def _entries(
@@ -188,13 +213,18 @@ def _entries(
             for name, value in content.items():
                 yield f"{table}.{name}", Given(value=value, where=_place(path, text, table, name))
         else:
-            problems.append(
-                InputError(
-                    f"there is no table [{table}]",
-                    where=_place(path, text, table),
-                    next=_suggest(table, TABLES),
-                )
-            )
+            problems.append(_no_table(table, content, _place(path, text, table)))
+
+
+def _no_table(name: str, content: Any, where: str) -> InputError:
+    """Of a table that does not exist, or of a value where a table must be."""
+    if isinstance(content, dict):
+        return InputError(f"there is no table [{name}]", where=where, next=_suggest(name, TABLES))
+    if name in TABLES:
+        return InputError(f"{name} is no table", where=where, next=f"write [{name}], and its keys below")
+    full = next((key for key in KEYS if key.partition(".")[2] == name), None)
+    hint = "put it below the [table] that it belongs to" if full is None else f"did you mean {full}?"
+    return InputError(f"{name} is a key outside of a table", where=where, next=hint)
 
 
 def _check(name: str, given: Given, reading: Reading) -> None:
@@ -212,6 +242,8 @@ def _check(name: str, given: Given, reading: Reading) -> None:
         key.parse(value)
     except ValueError as error:
         raise InputError(f"{name} {error}", where=where, next="mend that value") from error
+    except CuzkError as error:
+        raise InputError(f"{name}: {error.what}", where=where, next=error.next) from error
     _require_one_name(name, key, where, reading)
     if key.warning is not None:
         reading.warnings.append(f"{where}: {name} {key.warning}")
@@ -236,13 +268,18 @@ def _suggest(given: str, known: list[str]) -> str:
 
 
 def _place(path: Path, text: str, table: str, name: str | None = None) -> str:
-    """path:line of a table or key; just the path where the file spells it in a form we do not search for."""
-    inside = False
+    """path:line of a table or key; just the path where the file spells it in a form we do not search for.
+
+    A key of a table that is written on one line is where that is.
+    """
+    key, of_table, inside = table if name is None else f"{table}.{name}", "", ""
     for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[\s*([^\]]+?)\s*\]", line)
-        if header:
-            inside = header[1] == table
-        found = inside if name is None else inside and re.match(rf"\s*{re.escape(name)}\s*=", line)
-        if found or (name is None and re.match(rf"\s*{re.escape(table)}\s*[.=]", line)):
+        if header := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):
+            inside, found = f"{header[1]}.", header[1]
+        else:
+            found = inside + "".join(line.partition("=")[0].split())
+        if found == key or (name is None and found.startswith(f"{table}.") and not inside):
             return f"{path}:{number}"
-    return str(path)
+        if found == table and not header:
+            of_table = f":{number}"
+    return f"{path}{of_table}"

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from cuzk.engine.settings import GPU_LOCKS, Settings
+from cuzk.server.address import parse_address, require_tcp
 from cuzk.server.directives import LEVELS, parse_directives
 from cuzk.units import parse_duration, parse_size
 
@@ -31,7 +33,7 @@ class Key:
     meaning  for people; of a key without a field, why it sets nothing
     field    of `Config` that it sets
     default  what it says if the file is silent, as TOML would have it; None where words must do: `silent`
-    parse    from TOML's value to the field's; raises ValueError, with a message for users
+    parse    from TOML's value to the field's; raises ValueError with a message for users, or UsageError
     alias    it is another name of that key, whose `meaning` holds
     warning  said whenever the key is given: it is honoured, but on its way out
     asks     whether a value of a key that sets nothing asks for something that will not happen
@@ -71,13 +73,46 @@ def _positive_or_default(value: int) -> int | None:
 def _devices(value: list[Any]) -> tuple[str, ...]:
     if not all(type(one) in (str, int) for one in value):
         raise ValueError("has an entry that is neither a name nor a number of a device")
-    return tuple(f"cuda:{one}" if isinstance(one, int) else one for one in value)
+    return tuple(f"cuda:{one}" if isinstance(one, int) else _device(one) for one in value)
 
 
-def _names(value: list[Any]) -> tuple[str, ...]:
+def _device(value: str) -> str:
+    from cuzk.kernels.device.cuda_card import names_a_card
+
+    if not names_a_card(value) and value not in ("auto", "cpu"):
+        from cuzk.kernels.device.choose import choose_host  # which takes its time to load
+
+        choose_host(value)
+    return value
+
+
+def _circuits(value: list[Any]) -> tuple[str, ...]:
     if not all(isinstance(one, str) for one in value):
         raise ValueError("has an entry that is no string")
+    if value:
+        from cuzk.server.circuits import circuit_named  # which takes its time to load
+
+        for one in value:
+            circuit_named(one)
     return tuple(value)
+
+
+def _address(value: str) -> str:
+    parse_address(value)
+    return value
+
+
+def _tcp_address_or_none(value: str) -> str:
+    if value:
+        require_tcp(parse_address(value))
+    return value
+
+
+def _url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"is {value!r}, no URL such as https://host/path/")
+    return value
 
 
 def _one_of(*known: str) -> Callable[[str], str]:
@@ -131,7 +166,7 @@ _SIZES, _DURATIONS = (str, int), (str, int, float)
 
 KEYS: dict[str, Key] = {
     "prover.device": Key(
-        field="device", kinds=(str,), default="auto",
+        field="device", kinds=(str,), default="auto", parse=_device,
         meaning='where one sector is proven, as after `--device`: "auto", "cpu", "cuda:0", a UUID',
     ),
     "prover.threads": Key(
@@ -142,7 +177,7 @@ KEYS: dict[str, Key] = {
         meaning="folder that is searched first for Groth16 parameters, as `--params`",
     ),
     "parameters.gateway": Key(
-        field="gateway", kinds=(str,), silent="the public one",
+        field="gateway", kinds=(str,), parse=_url, silent="the public one",
         meaning="URL that `cuzk params fetch` downloads from",
     ),
     "gpus.devices": Key(
@@ -228,16 +263,15 @@ KEYS: dict[str, Key] = {
         field="params", kinds=(str,), parse=_folder, alias="parameters.folder", meaning="",
     ),
     "srs.preload": Key(
-        field="preload", kinds=(list,), default=[], parse=_names,
-        meaning='circuits whose parameters `cuzk serve` opens at its start: ["porep-32g"]',
-        warning="is out of date, as parameters are opened at the first proof: with it the start waits",
+        field="preload", kinds=(list,), default=[], parse=_circuits,
+        meaning='circuits whose parameters `cuzk serve` opens before it is ready: ["porep-32g"]',
     ),
     "daemon.listen": Key(
-        field="listen", kinds=(str,), default="unix:///run/curio/cuzk.sock",
+        field="listen", kinds=(str,), default="unix:///run/curio/cuzk.sock", parse=_address,
         meaning='where `cuzk serve` answers: "unix:///path", "host:port"',
     ),
     "daemon.status_listen": Key(
-        field="status_listen", kinds=(str,), default="",
+        field="status_listen", kinds=(str,), default="", parse=_tcp_address_or_none,
         meaning="host:port of its status over HTTP; empty: none",
     ),
     "daemon.socket_mode": Key(

@@ -38,8 +38,8 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parse_address(text: str) -> Address:
-    """Raises UsageError."""
+def parse_address(text: str, *, where: str = "--listen") -> Address:
+    """where: what said so. Raises UsageError."""
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
         path = path.removeprefix("//") if path.startswith("///") else path
@@ -49,9 +49,15 @@ def parse_address(text: str) -> Address:
         return Address(host=found["v6"] or found["host"], port=int(found["port"]))
     raise UsageError(
         f"{text!r} is no address",
-        where="--listen",
+        where=where,
         next="write unix:///path/to/socket, 127.0.0.1:9820, [::1]:9820 or host.name:9820",
     )
+
+
+def require_tcp(address: Address) -> None:
+    """Of what is served over HTTP. Raises UsageError for a socket's path."""
+    if address.path is not None:
+        raise UsageError("status is served over TCP", where=str(address), next="name a host and a port")
 
 
 def _short(path: Path) -> Path:

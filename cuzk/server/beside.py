@@ -7,8 +7,7 @@ import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 
-from cuzk.errors import UsageError
-from cuzk.server.address import Address
+from cuzk.server.address import Address, require_tcp
 from cuzk.server.book import Entry
 from cuzk.server.card_readings import CardReadings
 from cuzk.server.daemon import Daemon
@@ -56,8 +55,7 @@ class Beside:
         address, access = daemon.settings.status_listen, daemon.settings.access
         if address is None:
             return
-        if address.path is not None:
-            raise UsageError("status is served over TCP", where=str(address), next="name a host and a port")
+        require_tcp(address)
         self._opening = asyncio.create_task(self._listen(address, access.token(), access.context()))
 
     async def stop(self) -> None:

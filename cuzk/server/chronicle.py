@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from cuzk.engine.events import EngineEvent, Subscription, What
-from cuzk.server.kinds import circuit_id
+from cuzk.server.circuits import circuit_id
 from cuzk.server.log import Log
 
 _ENGINE, _SRS = Log("cuzk_core.engine"), Log("cuzk_core.srs_manager")

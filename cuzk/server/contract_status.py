@@ -13,8 +13,8 @@ from typing import Any
 
 from cuzk.engine.jobs import Stage, Status
 from cuzk.engine.status import JobStatus, PartitionStatus, SetupStatus, WorkerStatus
+from cuzk.server.circuits import circuit_id
 from cuzk.server.history import FAILURES, Ended
-from cuzk.server.kinds import circuit_id
 from cuzk.server.observation import Sight
 
 #: Jobs that ended are shown for so long.

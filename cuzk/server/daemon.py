@@ -26,11 +26,11 @@ from cuzk.server.address import Address
 from cuzk.server.book import Book
 from cuzk.server.card_readings import CardReading
 from cuzk.server.chronicle import Chronicle
+from cuzk.server.circuits import circuit_id
 from cuzk.server.contract import SERVICE
 from cuzk.server.feeder import Feeder
 from cuzk.server.journal import Journal, open_journal
 from cuzk.server.kept_memory import KeptMemory
-from cuzk.server.kinds import circuit_id
 from cuzk.server.listening import bind, new_server
 from cuzk.server.log import Log
 from cuzk.server.manager import tell

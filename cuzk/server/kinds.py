@@ -1,4 +1,4 @@
-"""The kinds of proofs by their numbers in requests, and the circuits whose parameters clients ask for."""
+"""The kinds of proofs by their numbers in requests."""
 
 from __future__ import annotations
 
@@ -35,8 +35,3 @@ KINDS: dict[int, Kind] = {
     number: Kind(number=number, name=name, priority=kind_named(name).priority)
     for name, number in _NUMBERS.items()
 }
-
-
-def circuit_id(setup: str) -> str:
-    """Clients' name for the parameters that an engine calls so: porep-32g for porep-32GiB."""
-    return setup.lower().removesuffix("ib")

@@ -14,7 +14,7 @@ from cuzk.errors import CuzkError, EngineError, InputError, ResourceError, Usage
 from cuzk.server import proving_pb2 as pb
 from cuzk.server.book import Book, Entry
 from cuzk.server.card_readings import CardReading
-from cuzk.server.kinds import circuit_id
+from cuzk.server.circuits import circuit_id
 
 _STATUSES = {
     Status.COMPLETED: pb.AwaitProofResponse.COMPLETED,

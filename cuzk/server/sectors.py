@@ -6,11 +6,8 @@ from cuzk.engine.events import Subscription
 from cuzk.engine.jobs import Job, Priority
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
-from cuzk.errors import UsageError
-from cuzk.proofs.kinds import KINDS, setup_name
 from cuzk.proofs.sector_engine import Engine
-from cuzk.sector.claim import CircuitShape
-from cuzk.server.kinds import circuit_id
+from cuzk.server.circuits import circuit_named
 from cuzk.server.seam import ProofRequest
 
 
@@ -19,8 +16,6 @@ class SectorProver:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        shapes = [shape for kind in KINDS for shape in kind.shapes()]
-        self._shapes = {circuit_id(setup_name(shape)): shape for shape in shapes}
 
     @property
     def settings(self) -> Settings:
@@ -35,17 +30,12 @@ class SectorProver:
         self._engine.urge(job, priority)
 
     def preload(self, circuit: str) -> bool:
-        shape = self._shape(circuit)
+        shape = circuit_named(circuit)
         return self._engine.preload(shape.sector_bytes, kind=shape.kind)
 
     def evict(self, circuit: str) -> bool:
-        shape = self._shape(circuit)
+        shape = circuit_named(circuit)
         return self._engine.evict(shape.sector_bytes, kind=shape.kind)
-
-    def _shape(self, circuit: str) -> CircuitShape:
-        if circuit not in self._shapes:
-            raise UsageError(f"unknown circuit ID: {circuit}", next=f"known are {', '.join(self._shapes)}")
-        return self._shapes[circuit]
 
     def status(self) -> EngineStatus:
         return self._engine.status()

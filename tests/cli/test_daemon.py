@@ -201,3 +201,10 @@ def test_serve_proves_until_a_signal_comes(own_home: Path, tmp_path: Path) -> No
         told = f"cuzk_daemon: configuration loaded listen=unix://{path}"
         assert any(line.endswith(told) for line in served.lines)
         assert "shut down" in served.lines[-1]
+
+
+@pytest.mark.parametrize(("option", "value"), [("--listen", "somewhere"), ("--status-listen", "12")])
+def test_an_address_is_blamed_on_the_option_that_gave_it(option: str, value: str, own_home: Path) -> None:
+    result = run("serve", option, value)
+    assert result.exit_code == 2
+    assert re.search(rf"{value}' is no address\n +where: {option}\n", result.stderr), result.stderr

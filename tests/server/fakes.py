@@ -23,8 +23,9 @@ from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
 from cuzk.errors import InputError, ProofError, UsageError
 from cuzk.server import proving_pb2 as pb
+from cuzk.server.circuits import circuit_id
 from cuzk.server.intake import digest_of, read_with
-from cuzk.server.kinds import KINDS, circuit_id
+from cuzk.server.kinds import KINDS
 from cuzk.server.seam import ProofRequest
 from tests.engine.fakes import FakeSetup, FakeWork, fake_proof, stalls
 
