@@ -5,9 +5,9 @@ by), `kinds` and `circuits` (what is proven, and its names), `seam` with `sector
 an engine), `payload`, `intake` and `readers` (a request read and checked, beside the event loop),
 `outcome` and `book` (jobs: who waits for what, and results), `feeder` (from the book to the engine),
 `store`, `journal` and `recovery` (what outlives the process), `messages` (between our types and theirs),
-`service` (one function a call), `kept_memory` (for large requests), `address`, `access` and `listening`
-(where it listens, who may call), `log` with `directives`, `chronicle` and `manager` (what it says),
-`daemon` (from start to end). `client` and `bench_client` are the other side.
+`service` (one function a call), `loads` (parameters on request), `kept_memory` (for large requests),
+`address`, `access` and `listening` (where it listens, who may call), `log` with `directives`, `chronicle`
+and `manager` (what it says), `daemon` (from start to end). `client` and `bench_client` are the other side.
 
 What is to be seen of it: `recent` and `gpu_time` (the timeline of the last minutes), `history`, `stages` and
 `card_readings`, put together by `observation`; as texts `metrics`, `contract_status`, `live_status`; over

@@ -13,8 +13,10 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +34,7 @@ from cuzk.server.feeder import Feeder
 from cuzk.server.journal import Journal, open_journal
 from cuzk.server.kept_memory import KeptMemory
 from cuzk.server.listening import bind, new_server
+from cuzk.server.loads import Loads
 from cuzk.server.log import Log
 from cuzk.server.manager import tell
 from cuzk.server.readers import Prepare, Read, Readers
@@ -199,11 +202,14 @@ class Daemon:
         stack.callback(self.feeder.close)
         self.feeder.on_lost.append(self._lost)
         let_go(self.book, self.store)
+        self._loads = Loads(self.prover)
+        stack.callback(self._loads.close)
         self.service = Service(
             book=self.book,
             feeder=self.feeder,
             readers=readers,
             prover=self.prover,
+            loads=self._loads,
             store=self.store,
             memory=KeptMemory(),
             is_durable=_never if self._journal is None else self._journal.has,
@@ -266,7 +272,7 @@ class Daemon:
     async def _load(self, circuit: str) -> bool:
         _LOG.info("loading parameters", circuit_id=circuit)
         try:
-            await asyncio.to_thread(self.prover.preload, circuit)
+            await self._loads.preload(circuit)
         except Exception as error:
             _LOG.error("parameters cannot be loaded", circuit_id=circuit, error=error)
             return False
@@ -310,7 +316,10 @@ class Daemon:
             await asyncio.wait_for(ends, self.settings.drain_s)
         for entry in list(self.book.under_way):
             self.book.hand_back(entry)
-        if not await asyncio.to_thread(self.prover.close, drain=False, timeout_s=_CLOSING_S):
+        with ThreadPoolExecutor(1) as thread:  # the event loop's own may all be taken
+            close = partial(self.prover.close, drain=False, timeout_s=_CLOSING_S)
+            is_closed = await asyncio.get_running_loop().run_in_executor(thread, close)
+        if not is_closed:
             _LOG.warn("a worker is still at a partition, the daemon ends without it")
 
 

@@ -27,6 +27,7 @@ from cuzk.server.contract import ANSWERED, SERVICE
 from cuzk.server.feeder import Feeder
 from cuzk.server.intake import prove_request_head
 from cuzk.server.kept_memory import SMALL_S, KeptMemory, before_it_ends
+from cuzk.server.loads import Loads
 from cuzk.server.log import Log
 from cuzk.server.messages import (
     code_of,
@@ -68,6 +69,7 @@ class Service:
         feeder: Feeder,
         readers: Readers,
         prover: Prover,
+        loads: Loads,
         store: Store,
         memory: KeptMemory,
         is_durable: Callable[[Entry], Awaitable[bool]],
@@ -75,7 +77,7 @@ class Service:
         cards: Callable[[], Mapping[str, CardReading]],
     ) -> None:
         self._book, self._feeder, self._readers, self._prover = book, feeder, readers, prover
-        self._store, self._memory, self._is_durable = store, memory, is_durable
+        self._loads, self._store, self._memory, self._is_durable = loads, store, memory, is_durable
         self._metrics, self._cards = metrics, cards
         self._receiving, self._held = asyncio.Lock(), asyncio.Semaphore(_HELD)
         self.is_open = True
@@ -193,20 +195,20 @@ class Service:
     async def preload(self, request: pb.PreloadSrsRequest, context: Any) -> pb.PreloadSrsResponse:
         _LOG.info("PreloadSRS", circuit_id=request.circuit_id)
         begin = time.monotonic()
-        was_new = await self._in_thread(self._prover.preload, request.circuit_id, context)
+        was_new = await self._asked(self._loads.preload(request.circuit_id), context)
         took_ms = round((time.monotonic() - begin) * _MS) if was_new else 0
         return pb.PreloadSrsResponse(already_loaded=not was_new, load_time_ms=took_ms)
 
     async def evict(self, request: pb.EvictSrsRequest, context: Any) -> pb.EvictSrsResponse:
         _LOG.info("EvictSRS", circuit_id=request.circuit_id)
         before = _bytes_of(self._prover, request.circuit_id)
-        was_loaded = await self._in_thread(self._prover.evict, request.circuit_id, context)
+        was_loaded = await self._asked(self._loads.evict(request.circuit_id), context)
         freed = max(0, before - _bytes_of(self._prover, request.circuit_id)) if was_loaded else 0
         return pb.EvictSrsResponse(was_loaded=was_loaded, freed_bytes=freed)
 
-    async def _in_thread(self, call: Callable[[str], bool], circuit: str, context: Any) -> bool:
+    async def _asked(self, answer: Awaitable[bool], context: Any) -> bool:
         try:
-            return await asyncio.to_thread(call, circuit)
+            return await answer
         except CuzkError as error:
             await _abort(context, error)
 
