@@ -67,16 +67,14 @@ def _command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 @_command("status")
 def status(daemon: DaemonFlags, settings: Config, as_json: bool) -> None:
     """Show how the daemon stands."""
+    from cuzk.view.daemon import facts, show_status
+
     with daemon.connect(settings) as client:
         answer = client.status()
     if as_json:
-        from google.protobuf.json_format import MessageToDict
-
-        view.show_json(MessageToDict(answer, preserving_proto_field_name=True))
-        return
-    from cuzk.view.daemon import show_status
-
-    show_status(answer)
+        view.show_json(facts(answer))
+    else:
+        show_status(answer)
 
 
 @_command("metrics")

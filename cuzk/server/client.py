@@ -13,6 +13,8 @@ from cuzk.server import proving_pb2 as pb
 from cuzk.server.contract import ANSWERED, MESSAGE_LIMITS, SERVICE
 
 _Answer = TypeVar("_Answer")
+#: What gRPC says of a port for HTTP.
+_NO_GRPC = ("HTTP/2", "http1.x", "http2")
 
 
 def target_of(address: str) -> str:
@@ -85,10 +87,19 @@ class Client:
 
     def _explained(self, error: Any) -> CuzkError:
         code, text = error.code(), error.details()
+        if ANSWERED in (error.trailing_metadata() or ()):  # by our daemon, whose texts say what to do next
+            if code is grpc.StatusCode.INVALID_ARGUMENT:
+                return InputError(text)  # the text has the place: it is in the request
+            kind = EngineError if code is grpc.StatusCode.UNAVAILABLE else CuzkError
+            return kind(text, where=self.address)
         if code is grpc.StatusCode.INVALID_ARGUMENT:
             return InputError(text, where=self.address, next="mend the request")
-        if code is grpc.StatusCode.UNAVAILABLE and ANSWERED in (error.trailing_metadata() or ()):
-            return EngineError(text, where=self.address)  # the text says when to ask again
+        if code is grpc.StatusCode.UNAVAILABLE and any(sign in text for sign in _NO_GRPC):
+            return ResourceError(
+                f"what answers there does not speak gRPC: {text}",
+                where=self.address,
+                next="name the address of `cuzk serve --listen`, not that of --status-listen",
+            )
         if code is grpc.StatusCode.UNAVAILABLE:
             return ResourceError(
                 f"the daemon cannot be reached: {text}",

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import socket
 import ssl
 from collections.abc import Coroutine
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 MOST_CONNECTIONS = 128
@@ -36,6 +38,20 @@ _HEADERS = {
 }
 
 
+class _Told(logging.LoggerAdapter):  # type: ignore[type-arg]  # generic only in newer releases of Python
+    """What aiohttp says; strangers who do not speak HTTP are a line, not an error with a traceback."""
+
+    def exception(self, msg: object, *args: object, exc_info: Any = True, **kwargs: Any) -> None:
+        if isinstance(exc_info, HttpProcessingError):
+            first_line = exc_info.message.partition("\n")[0]
+            self.info(f"what came is no request of HTTP/1.1: {first_line}")
+        else:
+            super().exception(msg, *args, exc_info=exc_info, **kwargs)
+
+
+_LOG = _Told(logging.getLogger("cuzk_server.http"), {})
+
+
 class Door:
     """Listens for an application, with headers that keep other pages out of its answers.
 
@@ -55,7 +71,9 @@ class Door:
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         app.on_response_prepare.append(self._on_response)
-        self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=60.0, shutdown_timeout=CLOSING_S)
+        self._runner = web.AppRunner(
+            app, access_log=None, logger=_LOG, keepalive_timeout=60.0, shutdown_timeout=CLOSING_S
+        )
 
     async def open(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
         """Listen wherever the host is; the first port that it got.

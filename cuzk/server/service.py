@@ -210,6 +210,7 @@ class Service:
         try:
             return await answer
         except CuzkError as error:
+            _LOG.warn("parameters cannot be loaded or evicted", error=error)
             await _abort(context, error)
 
     def handlers(self) -> Any:

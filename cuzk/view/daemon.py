@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,20 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _ID_SHOWN = 8
+
+
+def facts(message: Any) -> dict[str, Any]:
+    """A message of protobuf as JSON has it: every field, names of enums; numbers stay numbers, also those of
+    64 bits, which protobuf's own JSON makes strings of."""
+    return {field.name: _fact(getattr(message, field.name), field) for field in message.DESCRIPTOR.fields}
+
+
+def _fact(value: Any, field: Any) -> Any:
+    if isinstance(value, int) and field.enum_type is not None:
+        return field.enum_type.values_by_number[value].name
+    if isinstance(value, str | int):
+        return value
+    return [facts(one) for one in value]  # of messages, which all lists are
 
 
 def show_status(status: pb.GetStatusResponse) -> None:

@@ -7,8 +7,11 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,11 @@ Loaded SRS:
     )
     facts = json.loads(run("status", "-a", address, "--json").stdout)
     assert facts["gpus"][0]["name"] == "cuda:0"
+    assert facts["loaded_srs"] == [
+        {"circuit_id": "porep-2k", "tier": "HOT", "size_bytes": 2097152, "ref_count": 0}
+    ]
+    assert (facts["total_proofs_failed"], facts["queues"]) == (0, [])
+    assert facts["pinned_memory_limit_bytes"] == 1 << 30
 
 
 def test_parameters_are_loaded_and_given_back(address: str, own_home: Path) -> None:
@@ -158,6 +166,35 @@ def test_a_proof_that_fails_gives_3_and_a_bad_input_1(address: str, own_home: Pa
     hopeless.write_bytes(b"fails")
     result = run("bench", "multi", "-t", "porep", "--c1", str(hopeless), "-c", "2", "-a", address)
     assert result.exit_code == 3 and "failed:        2" in result.stdout
+
+
+def test_a_refused_input_is_told_with_one_place_and_one_next_step(
+    address: str, own_home: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(b"bad input")
+    said = run("bench", "single", "-t", "porep", "--c1", bad, "-a", address).stdout
+    [line] = [line for line in said.splitlines() if line.startswith("error:")]
+    assert line.split("error:")[1].strip().startswith("partition 3, challenge 7: ")
+    assert "mend the request" not in line
+
+
+def test_a_port_of_http_is_told_as_that(own_home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_answer_as_http, args=(server,), daemon=True).start()
+        result = run("status", "-a", f"127.0.0.1:{server.getsockname()[1]}")
+    assert result.exit_code == 1
+    said = " ".join(result.stderr.split())
+    assert "does not speak gRPC" in said and "not that of --status-listen" in said
+
+
+def _answer_as_http(server: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            line, _ = server.accept()
+            with line:
+                line.recv(4096)
+                line.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 4\r\n\r\nwhat")
 
 
 def test_without_a_daemon_there_is_an_error_that_says_where(own_home: Path, tmp_path: Path) -> None:

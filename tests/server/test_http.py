@@ -464,6 +464,24 @@ def test_a_name_is_served_where_this_machine_has_it(monkeypatch: pytest.MonkeyPa
     asyncio.run(asyncio.wait_for(play(), SOON_S))
 
 
+@pytest.mark.parametrize("sent", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n"])
+def test_what_is_no_http_is_one_line_of_the_log(sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """A client of gRPC that was given the wrong port, for one."""
+
+    async def play() -> None:
+        opened = Door(web.Application())
+        async with lines(await opened.open("127.0.0.1", 0), 1) as [(reader, writer)]:
+            writer.write(sent)
+            await asyncio.wait_for(reader.read(), SOON_S)
+        await opened.close()
+
+    with caplog.at_level("INFO"):
+        asyncio.run(play())
+    [record] = [record for record in caplog.records if record.name.startswith(("aiohttp", "cuzk"))]
+    assert record.levelname == "INFO" and record.exc_info is None
+    assert "\n" not in record.getMessage() and "no request of HTTP/1.1" in record.getMessage()
+
+
 def test_a_port_for_tls_speaks_nothing_else() -> None:
     async def play() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from cuzk.errors import EngineError, InputError, ResourceError
+from cuzk.errors import CuzkError, EngineError, InputError, ParameterError, ResourceError
 from cuzk.server import proving_pb2 as pb
 from cuzk.server import service
 from cuzk.server.book import Book
@@ -176,6 +176,25 @@ def test_parameters_are_loaded_and_given_back_on_request(tmp_path: Path) -> None
         assert code is grpc.StatusCode.INVALID_ARGUMENT and "unknown circuit ID: x" in text
 
     played(tmp_path, scenario)
+
+
+def test_parameters_that_cannot_be_loaded_are_told_to_the_client_and_to_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: FakeProver, circuit: str) -> bool:
+        raise ParameterError("a.params is missing", where="/p", next="fetch it")
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        with Client(f"unix://{tmp_path / 'cuzk.sock'}") as client, pytest.raises(CuzkError) as told:
+            await asyncio.to_thread(client.preload, "porep-2k")
+        assert told.value.what == "/p: a.params is missing (fetch it)"
+        assert told.value.next is None  # the text has it
+
+    monkeypatch.setattr(FakeProver, "preload", fail)
+    with caplog.at_level("INFO"):
+        played(tmp_path, scenario)
+    [record] = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert "a.params is missing" in str(vars(record)["cuzk_fields"]["error"])
 
 
 def test_a_card_is_shown_as_its_driver_names_it() -> None:
