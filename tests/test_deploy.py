@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cuzk import config
 from cuzk.groth16.parameters.locate import FOLDER_VARIABLE, search_folders
 
 UNIT = Path(__file__).resolve().parents[1] / "deploy" / "cuzk.service"
@@ -42,3 +43,16 @@ def test_what_a_setting_hides_is_seen_to_be_hidden() -> None:
     for path in ("/var/tmp/filecoin-proof-parameters", "/tmp/x", "/home/curio/.local/share/cuzk"):
         assert not is_visible(Path(path), unit)
         assert is_visible(Path(path), {})
+
+
+def test_the_example_of_a_configuration_has_no_mistake_and_nothing_to_warn_of() -> None:
+    reading = config.read(UNIT.with_name("cuzk.toml"))
+    assert (reading.problems, reading.warnings) == ([], [])
+    assert reading.given
+
+
+def test_the_page_for_curio_says_where_the_file_that_the_unit_reads_comes_from() -> None:
+    command = settings()["ExecStart"].split()
+    path = command[command.index("--config") + 1]
+    page = (UNIT.parents[1] / "docs" / "curio.md").read_text(encoding="utf-8")
+    assert f"/data/zk/cuzk.toml {path}" in page
