@@ -24,6 +24,8 @@ from cuzk.server.outcome import NO_TIME, HandedBack, HandedBackSuspect, Outcome
 from cuzk.server.payload import Payload
 from cuzk.server.seam import ProofRequest
 
+#: A kind, while a request is still on its way.
+UNKNOWN = "unknown"
 _ID_DIGITS = 16
 _DISTINCTION_DIGITS = 8
 
@@ -42,6 +44,7 @@ class Entry:
     is_kept     wanted even if no call waits: it was submitted, or comes from before a restart
     is_durable  the journal has it, which sets this
     is_begun    it was about to be given to the engine, perhaps in vain
+    accepted_at  when the call came that asked first, seconds since 1970
     ended       set with the outcome
     """
 
@@ -65,6 +68,14 @@ class Entry:
     def order(self) -> tuple[int, int]:
         """Smaller ones first."""
         return -self.priority, self.sequence
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """A call whose request is being received or read. kind: its name, once that is known."""
+
+    at: float
+    kind: str = UNKNOWN
 
 
 class Book:
@@ -91,6 +102,7 @@ class Book:
         self._ended: OrderedDict[Identity, Entry] = OrderedDict()  # the oldest first
         self._ids: dict[str, Entry] = {}
         self._sequence = 0
+        self.arrivals: set[Arrival] = set()
         self.on_accepted: list[Callable[[Entry], None]] = []
         self.on_ended: list[Callable[[Entry], None]] = []
         self.on_urgent: list[Callable[[Entry], None]] = []
@@ -127,7 +139,17 @@ class Book:
         self._forget()
         return self._ended.values()
 
-    def accept(self, request: ProofRequest, payload: Payload, *, is_kept: bool) -> Entry:
+    @contextmanager
+    def arriving(self) -> Iterator[Arrival]:
+        """A call has come; inside, its request becomes a job or none."""
+        arrival = Arrival(self.now())
+        self.arrivals.add(arrival)
+        try:
+            yield arrival
+        finally:
+            self.arrivals.discard(arrival)
+
+    def accept(self, request: ProofRequest, payload: Payload, *, arrived_at: float, is_kept: bool) -> Entry:
         """The job of that request: one that is under way, one whose proof is kept, or a new one."""
         identity = (request.kind.number, request.request_id, request.digest)
         known = self._entries.get(identity) or self._proven(identity)
@@ -139,7 +161,7 @@ class Book:
                 known.priority = request.priority
                 _tell(self.on_urgent, known)
             return known
-        entry = self.entry(self._new_id(identity), identity, request.priority, payload, self.now())
+        entry = self.entry(self._new_id(identity), identity, request.priority, payload, arrived_at)
         entry.source, entry.is_kept = request, is_kept
         self.begin(entry)
         return entry

@@ -35,7 +35,6 @@ _PRIORITIES: dict[int, Priority] = {
     pb.CRITICAL: Priority.CRITICAL,
 }
 _LONGEST_NAME = 1024  # bytes of a client's name for its job, which goes into logs, errors and pages
-_LENGTH_DELIMITED = 2  # of protobuf's wire types
 #: What a request consists of beside its name and its urgency: these fields make two requests the same.
 _INPUTS = (
     "sector_size",
@@ -84,16 +83,6 @@ def read_with(read: ReadSource, data: bytes, check: bool) -> ProofRequest:
         source=source,
         note=note,
     )
-
-
-def prove_request_head(nbytes: int) -> bytes:
-    """With it, the bytes of a SubmitProofRequest, so many, become those of a ProveRequest."""
-    head = bytearray([pb.ProveRequest.SUBMIT_FIELD_NUMBER << 3 | _LENGTH_DELIMITED])
-    while nbytes >= 0x80:
-        head.append(nbytes & 0x7F | 0x80)
-        nbytes >>= 7
-    head.append(nbytes)
-    return bytes(head)
 
 
 def digest_of(submit: pb.SubmitProofRequest) -> str:

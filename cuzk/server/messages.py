@@ -140,9 +140,10 @@ def loaded_srs(status: EngineStatus) -> list[pb.SRSStatus]:
 
 
 def _queues(status: EngineStatus, book: Book) -> list[pb.QueueStatus]:
-    """Jobs by kind; each is counted once."""
-    under_way = Counter(entry.kind.name for entry in book.under_way)
-    pending = Counter(entry.kind.name for entry in book.waiting(status))
+    """Jobs by kind, each once, and requests that may become some: their kind is unknown while they come."""
+    arriving = Counter(arrival.kind for arrival in book.arrivals)
+    under_way = Counter(entry.kind.name for entry in book.under_way) + arriving
+    pending = Counter(entry.kind.name for entry in book.waiting(status)) + arriving
     return [
         pb.QueueStatus(proof_kind=name, pending=pending[name], in_progress=count - pending[name])
         for name, count in sorted(under_way.items())

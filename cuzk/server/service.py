@@ -4,10 +4,7 @@ A proof that fails is an answer, not an error of the call. Errors of gRPC say: t
 (INVALID_ARGUMENT, with the place), the daemon is ending (UNAVAILABLE), it cannot hold the request
 (RESOURCE_EXHAUSTED).
 
-Submit and Prove take their one message as a stream of one, which is the same on the wire: a request of 200 MB
-stays at the client until it is its turn to be received. While gRPC puts a message together nothing else in
-Python runs, so a large one must not follow another at once: one is received, while one that came before it is
-written.
+Submit and Prove take their one message as a stream of one: `receiving` says why.
 """
 
 from __future__ import annotations
@@ -21,12 +18,13 @@ import grpc
 
 from cuzk.errors import BusyError, CuzkError, InputError
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.book import Book, Entry
+from cuzk.server.book import Arrival, Book, Entry
 from cuzk.server.card_readings import CardReading
 from cuzk.server.contract import ANSWERED, SERVICE
 from cuzk.server.feeder import Feeder
-from cuzk.server.intake import prove_request_head
-from cuzk.server.kept_memory import SMALL_S, KeptMemory, before_it_ends
+from cuzk.server.first_bytes import FIRST_BYTES, name_and_kind, prove_request_head
+from cuzk.server.kept_memory import KeptMemory
+from cuzk.server.kinds import KINDS
 from cuzk.server.loads import Loads
 from cuzk.server.log import Log
 from cuzk.server.messages import (
@@ -41,16 +39,14 @@ from cuzk.server.messages import (
 from cuzk.server.outcome import HandedBack
 from cuzk.server.payload import Payload
 from cuzk.server.readers import Readers
-from cuzk.server.seam import Prover
+from cuzk.server.receiving import LateError, Receiving
+from cuzk.server.seam import ProofRequest, Prover
 from cuzk.server.store import Store
 
 #: Metadata of Submit and Prove: how many jobs came first, and whether the job survives a restart.
 POSITION_KEY, DURABLE_KEY = "cuzk-queue-position", "cuzk-durable"
 
 _LOG = Log("cuzk_server.service")
-_HELD = 2  # requests at once that are received or written: each takes its size, twice for a moment
-_SLOW_S = 2.0  # after which one that is still being received lets another begin
-_RECEIVE_S = 120.0  # after which a client that sends no request is given up
 _MS = 1000
 
 
@@ -77,9 +73,9 @@ class Service:
         cards: Callable[[], Mapping[str, CardReading]],
     ) -> None:
         self._book, self._feeder, self._readers, self._prover = book, feeder, readers, prover
-        self._loads, self._store, self._memory, self._is_durable = loads, store, memory, is_durable
+        self._loads, self._store, self._is_durable = loads, store, is_durable
         self._metrics, self._cards = metrics, cards
-        self._receiving, self._held = asyncio.Lock(), asyncio.Semaphore(_HELD)
+        self._receiving = Receiving(memory)
         self.is_open = True
 
     # ---- proofs ----
@@ -126,26 +122,12 @@ class Service:
 
         head  what makes a ProveRequest of a message of so many bytes, written before it
         """
-        payload, name = await self._stored(context, head), "SubmitProof" if is_kept else "Prove"
-        try:
-            request = await self._readers.read(payload, check=True)
-        except CuzkError as error:
-            self._book.reject(error)
-            self._store.discard(payload)
-            _LOG.warn(f"{name} refused", error=error)
-            await _abort(context, error)
-        except BaseException:
-            self._store.discard(payload)
-            raise
-        number = request.kind.number
-        _LOG.info(name, request_id=request.request_id, proof_kind=number, input_size=payload.size)
-        if request.note:
-            _LOG.warn("the request is odd", request_id=request.request_id, note=request.note)
-        if not self.is_open:
-            self._store.discard(payload)
-            await _abort_closing(context)
-        position = len(self._book.waiting(self._prover.status()))
-        entry = self._book.accept(request, payload, is_kept=is_kept)
+        name = "SubmitProof" if is_kept else "Prove"
+        with self._book.arriving() as arrival:
+            payload = await self._stored(context, head, name, arrival)
+            request = await self._read(context, payload, name)
+            position = len(self._book.waiting(self._prover.status()))
+            entry = self._book.accept(request, payload, arrived_at=arrival.at, is_kept=is_kept)
         if entry.payload is not payload:
             self._store.discard(payload)
         with self._book.calling(entry):  # from now on: others who wait may go
@@ -153,34 +135,42 @@ class Service:
             await context.send_initial_metadata(((POSITION_KEY, str(position)), (DURABLE_KEY, durable)))
         return entry, position
 
-    async def _stored(self, context: Any, head: Callable[[int], bytes]) -> Payload:
+    async def _read(self, context: Any, payload: Payload, name: str) -> ProofRequest:
+        """The request that it is, while the daemon takes some; what it is not goes."""
+        try:
+            request = await self._readers.read(payload, check=True)
+            if request.note:
+                _LOG.warn("the request is odd", request_id=request.request_id, note=request.note)
+            if not self.is_open:
+                await _abort_closing(context)
+        except BaseException as error:
+            self._store.discard(payload)
+            if isinstance(error, CuzkError):
+                self._book.reject(error)
+                _LOG.warn(f"{name} refused", error=error)
+                await _abort(context, error)
+            raise
+        return request
+
+    async def _stored(
+        self, context: Any, head: Callable[[int], bytes], name: str, arrival: Arrival
+    ) -> Payload:
+        async def keep(message: bytes) -> Payload:
+            before = head(len(message))
+            request_id, number = name_and_kind(before + message[:FIRST_BYTES])
+            if number in KINDS:
+                arrival.kind = KINDS[number].name
+            _LOG.info(name, request_id=request_id, proof_kind=number, input_size=len(message))
+            return await self._store.put(before, message)
+
         if not self.is_open:
             await _abort_closing(context)
-        received: asyncio.Future[bytes] | None = None
         try:
-            async with self._held:
-                async with self._receiving:
-                    received = asyncio.ensure_future(self._message(context))
-                    await asyncio.wait({received}, timeout=_SLOW_S)
-                if received.done():
-                    return await self._put(received.result(), head, context)
-            await asyncio.wait_for(received, _RECEIVE_S - _SLOW_S)
-            return await self._put(received.result(), head, context)
-        except (TimeoutError, asyncio.TimeoutError):
-            await context.abort(grpc.StatusCode.ABORTED, f"no request came within {_RECEIVE_S:.0f} s")
+            return await self._receiving.of(context, keep)
+        except LateError as error:
+            text = str(error)
+            await context.abort(grpc.StatusCode.ABORTED, text, trailing_metadata=(ANSWERED,))
             raise
-        finally:
-            if received is not None:
-                received.cancel()
-
-    async def _message(self, context: Any) -> bytes:
-        """The one that the client sends, nothing if it sends none."""
-        message: bytes = await before_it_ends(context.read(), self._memory.ready, after_s=SMALL_S)
-        return b"" if message is grpc.aio.EOF else message
-
-    async def _put(self, message: bytes, head: Callable[[int], bytes], context: Any) -> Payload:
-        try:
-            return await self._store.put(head(len(message)), message)
         except BusyError as error:
             await _abort(context, error)
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from cuzk.engine.jobs import Priority
 from cuzk.errors import InputError
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.intake import digest_of, prove_request_head, read_request
+from cuzk.server.first_bytes import FIRST_BYTES, name_and_kind, prove_request_head
+from cuzk.server.intake import digest_of, read_request
 from cuzk.server.seam import ProofRequest
 from tests.server.requests import pieces_request, porep_request, spoilt_c1
 
@@ -134,3 +135,20 @@ def test_a_submit_request_is_wrapped_as_a_prove_request(data: bytes) -> None:
     submit = pb.SubmitProofRequest(vanilla_proof=data)
     raw = submit.SerializeToString()
     assert pb.ProveRequest.FromString(prove_request_head(len(raw)) + raw) == pb.ProveRequest(submit=submit)
+
+
+@pytest.mark.parametrize("name", ["", "porep-1000-7", "wdpost-1-0-[1 2 3]", "\N{SNOWMAN}" * 300])
+@pytest.mark.parametrize("piece", [b"", bytes(10_000)])
+def test_the_first_bytes_tell_name_and_kind(name: str, piece: bytes) -> None:
+    submit = pb.SubmitProofRequest(
+        request_id=name, proof_kind=pb.WINNING_POST, sector_size=1 << 35, vanilla_proofs=[piece]
+    )
+    first = pb.ProveRequest(submit=submit).SerializeToString()[:FIRST_BYTES]
+    assert name_and_kind(first) == (name, pb.WINNING_POST)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"\n\x80", b"\xff" * 3000, b"\n\x05\n\xff\xff\xff\xff", b"\x12\x00"]
+)
+def test_first_bytes_that_are_no_request_tell_nothing(data: bytes) -> None:
+    assert name_and_kind(data) in {("", 0)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from cuzk.errors import CuzkError, EngineError, InputError, ParameterError, ResourceError
 from cuzk.server import proving_pb2 as pb
-from cuzk.server import service
+from cuzk.server import receiving
 from cuzk.server.book import Book
 from cuzk.server.card_readings import CardReading
 from cuzk.server.client import Client
@@ -19,7 +21,7 @@ from cuzk.server.contract import SERVICE
 from cuzk.server.daemon import Daemon
 from cuzk.server.messages import status_message
 from cuzk.server.seam import ProofRequest
-from tests.server.fakes import MIB, FakeProver, proof_of
+from tests.server.fakes import BAD, MIB, FakeProver, proof_of, read_fake
 from tests.server.hall import SOON_S, Caller, porep, refused, running, until
 
 COMPLETED, CANCELLED = pb.AwaitProofResponse.COMPLETED, pb.AwaitProofResponse.CANCELLED
@@ -210,12 +212,12 @@ def test_a_card_is_shown_as_its_driver_names_it() -> None:
 
 
 def test_one_request_is_received_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "_SLOW_S", SOON_S)
+    monkeypatch.setattr(receiving, "_SLOW_S", SOON_S)
 
     async def scenario(daemon: Daemon, caller: Caller) -> None:
         first = caller.channel.stream_unary(f"/{SERVICE}/Prove")(timeout=SOON_S)
         await first.wait_for_connection()
-        await until(daemon.service._receiving.locked)
+        await until(daemon.service._receiving._turn.locked)
         second = asyncio.ensure_future(caller.prove(porep("second")))
         await asyncio.sleep(0.2)
         assert not second.done()
@@ -228,19 +230,68 @@ def test_one_request_is_received_at_a_time(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_clients_that_send_no_request_hold_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "_SLOW_S", 0.05)
-
     async def scenario(daemon: Daemon, caller: Caller) -> None:
         stubs = [caller.channel.stream_unary(f"/{SERVICE}/Prove") for _ in range(12)]
         silent = [stub(timeout=SOON_S) for stub in stubs]
         for call in silent:
             await call.wait_for_connection()
+        begin = time.monotonic()
         assert (await caller.prove(porep("a"))).result.status == COMPLETED
-        monkeypatch.setattr(service, "_RECEIVE_S", 0.0)
+        assert time.monotonic() - begin < 10.0  # by itself 1.6 s
+        monkeypatch.setattr(receiving, "_WHOLE_S", 0.0)
         code, text = await refused(caller.channel.stream_unary(f"/{SERVICE}/Prove")(timeout=SOON_S))
-        assert code is grpc.StatusCode.ABORTED and "no request came" in text
+        assert code is grpc.StatusCode.ABORTED and "did not arrive whole within 0 s" in text
         for call in silent:
             call.cancel()
+
+    played(tmp_path, scenario)
+
+
+def test_a_request_counts_from_the_moment_it_comes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """While it is received, while it is read, and in the times of its proof."""
+    go_on, late_s = threading.Event(), 0.3
+
+    def read(data: bytes, check: bool) -> ProofRequest:
+        assert go_on.wait(SOON_S)
+        return read_fake(data, check)
+
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        async def counted() -> dict[str, int]:
+            queues = (await caller.call("GetStatus")).queues
+            return {queue.proof_kind: queue.pending for queue in queues}
+
+        submit = pb.SubmitProofRequest(request_id="w", proof_kind=pb.WINNING_POST, vanilla_proofs=[b"x"])
+        begin = time.monotonic()
+        call = caller.channel.stream_unary(f"/{SERVICE}/Prove")(timeout=SOON_S)
+        await call.wait_for_connection()
+        while await counted() != {"unknown": 1}:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(late_s)
+        await call.write(pb.ProveRequest(submit=submit).SerializeToString())
+        await call.done_writing()
+        while await counted() != {"winning-post": 1}:
+            await asyncio.sleep(0.01)
+        assert "Prove" in [record.message for record in caplog.records]
+        await asyncio.sleep(late_s)
+        go_on.set()
+        result = pb.ProveResponse.FromString(await call).result
+        assert result.status == COMPLETED
+        spent_ms = 1000 * (time.monotonic() - begin)
+        assert 2000 * late_s <= result.queue_wait_ms <= result.total_ms <= spent_ms + 1
+        assert await counted() == {}
+
+    with caplog.at_level("INFO"):
+        played(tmp_path, scenario, read=read)
+
+
+def test_a_request_that_is_refused_or_given_up_counts_no_more(tmp_path: Path) -> None:
+    async def scenario(daemon: Daemon, caller: Caller) -> None:
+        await refused(caller.prove(porep("a", BAD)))
+        call = caller.channel.stream_unary(f"/{SERVICE}/Prove")(timeout=SOON_S)
+        await call.wait_for_connection()
+        await until(lambda: bool(daemon.book.arrivals))
+        call.cancel()
+        await until(lambda: not daemon.book.arrivals)
 
     played(tmp_path, scenario)
 
