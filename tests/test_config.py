@@ -366,6 +366,7 @@ def test_a_home_folder_is_expanded(written) -> None:
         ('[daemon]\ntls_certificate = "/c"\n', 2, "TLS needs a certificate and its key"),
         ('[daemon]\ntls_client_ca = "/c"\n', 2, "TLS needs a certificate and its key"),
         ('[parameters]\ngateway = "x"\n', 2, "parameters.gateway is 'x', no URL"),
+        ('[parameters]\ngateway = "http://[x"\n', 2, "no URL"),
         ('[parameters]\ngateway = "ftp://g.example/"\n', 2, "no URL"),
     ],
 )

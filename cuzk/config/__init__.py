@@ -97,7 +97,7 @@ class Reading:
 
     path      None where there is no file
     given     its keys that are right, by table.key, in the file's order
-    problems  mistakes, in the file's order
+    problems  mistakes, in the file's order; then those of several keys together
     warnings  sentences, each with its place
     """
 

@@ -109,7 +109,10 @@ def _tcp_address_or_none(value: str) -> str:
 
 
 def _url(value: str) -> str:
-    parts = urlsplit(value)
+    try:
+        parts = urlsplit(value)
+    except ValueError:  # a [ without its ]
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"is {value!r}, no URL such as https://host/path/")
     return value
