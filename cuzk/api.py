@@ -34,7 +34,7 @@ from cuzk.proofs.sources import (
     require_randomizers,
     warn_of_development,
 )
-from cuzk.sector.claim import ProofInput
+from cuzk.sector.claim import SHORT, ProofInput
 from cuzk.sector.pieces import Pieces, SideInputs
 from cuzk.sector.porep.c1 import C1
 from cuzk.sector.porep.registered_proof import registered_proof_of_size
@@ -182,7 +182,7 @@ def verify(
     count, shape = given.partition_count, given.shape
     if len(proofs) != count:
         raise InputError(
-            f"a {shape.kind} proof of {shape.name} has {count} partition(s) of {PROOF_BYTES} bytes, "
+            f"a {SHORT[shape.kind]} proof of {shape.name} has {count} partition(s) of {PROOF_BYTES} bytes, "
             f"this one has {len(proofs)}",
             where=proof_origin,
             next="give the proof of all partitions, exactly as it was written",

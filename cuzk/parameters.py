@@ -37,7 +37,7 @@ from cuzk.proofs.proving import compute_partition
 from cuzk.proofs.sources import read_input
 from cuzk.proofs.targets import card_for_ephemeral, ephemeral_target
 from cuzk.proofs.warm_up import TO_CHECK_POINTS, TO_GENERATE, TO_GENERATE_BESIDE_GPU, warm_up
-from cuzk.sector.claim import CircuitShape
+from cuzk.sector.claim import SHORT, CircuitShape
 
 if TYPE_CHECKING:
     from cuzk.kernels.device.cuda import CudaDevice
@@ -242,7 +242,7 @@ def _published(shape: CircuitShape) -> list[ManifestEntry]:
     found = [entry for entry in entries if entry is not None]
     if len(found) < len(entries):
         raise ParameterError(
-            f"nobody has published parameters for {shape.kind} proofs of {shape.name}",
+            f"nobody has published parameters for {SHORT[shape.kind]} proofs of {shape.name}",
             next=how_to_generate(shape),
         )
     return found

@@ -168,8 +168,8 @@ def test_missing_parameters_name_the_folders_and_the_commands_that_help(own_home
     assert raised.value.where is not None and raised.value.next is not None
     for folder in (own_home / "parameters", "/var/tmp/filecoin-proof-parameters", own_home / "data"):
         assert str(folder) in raised.value.where
-    assert "cuzk params fetch --kind porep-c2 --sector-size 2KiB" in raised.value.next
-    assert "cuzk params generate --kind porep-c2 --sector-size 2KiB --insecure-dev" in raised.value.next
+    assert "cuzk params fetch --kind porep --sector-size 2KiB" in raised.value.next
+    assert "cuzk params generate --kind porep --sector-size 2KiB --insecure-dev" in raised.value.next
 
 
 # ---- verify ----

@@ -191,8 +191,8 @@ def test_missing_parameters_name_every_folder_and_both_commands(own_home: Path) 
     assert time.process_time() - begin < 1
     for folder in (own_home / "parameters", "/var/tmp/filecoin-proof-parameters", own_home / "data"):
         assert str(folder) in message
-    assert "`cuzk params fetch --kind porep-c2 --sector-size 2KiB`" in message
-    assert "`cuzk params generate --kind porep-c2 --sector-size 2KiB --insecure-dev`" in message
+    assert "`cuzk params fetch --kind porep --sector-size 2KiB`" in message
+    assert "`cuzk params generate --kind porep --sector-size 2KiB --insecure-dev`" in message
 
 
 def test_a_folder_of_parameters_that_is_not_there_is_named(own_home: Path) -> None:

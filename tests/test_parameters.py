@@ -73,7 +73,7 @@ def test_what_is_there_and_whole_is_not_fetched_again(
 
 
 def test_sizes_without_published_parameters_say_what_else_to_do(own_home: Path) -> None:
-    with pytest.raises(ParameterError, match="params generate --kind porep-c2 --sector-size 4KiB"):
+    with pytest.raises(ParameterError, match="params generate --kind porep --sector-size 4KiB"):
         parameters.fetch_parameters(4 * KIB)
 
 

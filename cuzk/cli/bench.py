@@ -141,6 +141,8 @@ def _here(
 
     if timeline is not None:
         require_destination(timeline, *filter(None, [file]))
+    if synthetic:
+        flags.require_cards(settings)
     on_event = counts["on_event"]
     return bench_jobs(
         file or cuzk.synthesize(beside.sector_size, kind=kind, on_event=on_event),

@@ -55,6 +55,14 @@ class EngineFlags:
             on_event=on_event,
         )
 
+    def require_cards(self, config: Config) -> None:
+        """Raises DeviceError unless each device is a GPU: synthetic inputs' parameters are made there."""
+        from cuzk.kernels.device.choose import choose_all
+        from cuzk.proofs.targets import card_for_ephemeral
+
+        for choice in choose_all(self.devices or config.devices, self.threads or config.threads):
+            card_for_ephemeral(choice)
+
     def _settings(self, config: Config) -> Settings:
         from cuzk.engine.settings import Settings
 

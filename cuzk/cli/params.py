@@ -112,10 +112,7 @@ def params_generate(
 ) -> None:
     """Make development parameters for a sector size. Whoever makes them can forge proofs."""
     if not insecure_dev:
-        raise UsageError(
-            "parameters made by one machine are insecure",
-            next="add --insecure-dev if they are for development; `cuzk params fetch` gets the real ones",
-        )
+        raise _insecure(kind, sector_size)
     if vk_only and ephemeral or vram_limit is not None and not ephemeral:
         raise UsageError(
             "--vk-only makes no points, and only --ephemeral keeps them on a GPU",
@@ -150,6 +147,18 @@ def params_generate(
             on_event=on_event,
         )
     view.show_paths("written", paths, as_json=as_json)
+
+
+def _insecure(kind: str, sector_size: int) -> UsageError:
+    """With what to do instead, where there is something else."""
+    from cuzk.groth16.parameters.locate import how_to_fetch
+    from cuzk.proofs.kinds import kind_named
+
+    fetch = how_to_fetch(kind_named(kind).shape(sector_size))
+    return UsageError(
+        "parameters made by one machine are insecure",
+        next=f"add --insecure-dev if they are for development{f'; {fetch}' if fetch else ''}",
+    )
 
 
 @command(params, "fetch")

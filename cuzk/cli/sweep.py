@@ -75,6 +75,8 @@ def sweep(
     kind = require_input(beside, file, synthetic=synthetic)
     if write_config is not None:
         require_destination(write_config, *filter(None, [file]))
+    if synthetic:
+        flags[0].require_cards(settings)  # the devices of all sets
     results: list[JobsBench] = []
     with view.live(as_json=as_json) as on_event:
         source = file or cuzk.synthesize(beside.sector_size, kind=kind, on_event=on_event)

@@ -82,6 +82,8 @@ def require_space(folder: Path, needed_bytes: int) -> None:
 def make_folder(folder: Path) -> None:
     """The folder exists afterwards. Raises ResourceError."""
     with writing(folder):
+        if folder.is_file():
+            raise ResourceError("this is a file, not a folder", where=str(folder), next="name a folder")
         folder.mkdir(parents=True, exist_ok=True)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cuzk.engine.jobs import Priority
 from cuzk.errors import UsageError, blamed_on
-from cuzk.sector.claim import SNAP, WINDOW, WINNING, CircuitShape, ProofInput
+from cuzk.sector.claim import SHORT, SNAP, WINDOW, WINNING, CircuitShape, ProofInput
 from cuzk.sector.pieces import Pieces
 from cuzk.sector.porep.shape import PorepShape, porep_shapes
 from cuzk.sector.post import read_post, synthesize_post
@@ -63,7 +63,7 @@ class Kind:
     def shape(self, sector_bytes: int) -> CircuitShape:
         """Raises UsageError for a size of which this kind has no circuit."""
         with blamed_on("--sector-size"):
-            return of_size(self.shapes(), sector_bytes, f"{self.names[0]} proof")
+            return of_size(self.shapes(), sector_bytes, f"{SHORT[self.name]} proof")
 
 
 def _synthetic_update(shape: UpdateShape, /, *, seed: int, device: CpuDevice, progress: Progress) -> Pieces:
@@ -77,27 +77,27 @@ _POST = InPieces(read=read_post, make=synthesize_post)
 KINDS: tuple[Kind, ...] = (
     Kind(
         name=PorepShape.kind,
-        names=("porep", "porep-c2", "seal-commit"),
+        names=(SHORT[PorepShape.kind], "porep-c2", "seal-commit"),
         priority=Priority.NORMAL,
         shapes=porep_shapes,
     ),
     Kind(
         name=SNAP,
-        names=("snap", "snap-deals", "update", "snap-update"),
+        names=(SHORT[SNAP], "snap-deals", "update", "snap-update"),
         priority=Priority.NORMAL,
         shapes=update_shapes,
         in_pieces=InPieces(read=read_update, make=_synthetic_update),
     ),
     Kind(
         name=WINDOW,
-        names=("wpost", "window-post", "windowpost", "window"),
+        names=(SHORT[WINDOW], "window-post", "windowpost", "window"),
         priority=Priority.HIGH,
         shapes=partial(post_shapes, WINDOW),
         in_pieces=_POST,
     ),
     Kind(
         name=WINNING,
-        names=("winning", "winning-post", "winningpost"),
+        names=(SHORT[WINNING], "winning-post", "winningpost"),
         priority=Priority.CRITICAL,
         shapes=partial(post_shapes, WINNING),
         in_pieces=_POST,
@@ -111,7 +111,7 @@ def kind_named(name: str, *, where: str = "--kind") -> Kind:
     for kind in KINDS:
         if name.lower() in kind.names:
             return kind
-    known = ", ".join(kind.names[0] for kind in KINDS)
+    known = ", ".join(SHORT.values())
     raise UsageError(f"there is no kind of proof {name!r:.80}", where=where, next=f"kinds are {known}")
 
 
@@ -167,4 +167,4 @@ def free_values(given: ProofInput, partition: int) -> FreeValues:
 
 def setup_name(shape: CircuitShape) -> str:
     """Of its parameters, as users read it: porep-32GiB."""
-    return f"{kind_named(shape.kind).names[0]}-{shape.name}"
+    return f"{SHORT[shape.kind]}-{shape.name}"

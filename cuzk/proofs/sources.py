@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cuzk.errors import UsageError, blamed_on
+from cuzk.errors import InputError, UsageError, blamed_on
 from cuzk.events import Notice, OnEvent
 from cuzk.groth16.parameters.locate import Found
+from cuzk.groth16.proof import PROOF_BYTES
 from cuzk.kernels.modulus import FR
 from cuzk.proofs.kinds import kind_named, read_pieces
-from cuzk.sector.claim import SNAP, WINDOW, WINNING, ProofInput
+from cuzk.sector.claim import SHORT, SNAP, WINDOW, WINNING, ProofInput
 from cuzk.sector.document import read_document, unzipped
 from cuzk.sector.pieces import Pieces, SideInputs, encode_envelope, parse_envelope, parse_list
 from cuzk.sector.porep.c1 import C1
@@ -62,6 +63,12 @@ def pieces_or_c1(data: bytes, origin: str, beside: SideInputs | None) -> Pieces 
     Raises InputError; UsageError where `beside` is too little for a list, or too much for an envelope.
     """
     data = unzipped(data, origin)
+    if len(data) % PROOF_BYTES == 0 and not data.lstrip().startswith((b"{", b"[")):
+        raise InputError(
+            "this looks like a proof, not like what one proves",
+            where=origin,
+            next="give the Commit 1 output or vanilla proofs; the order of `cuzk verify` is FILE PROOF",
+        )
     if data.lstrip().startswith(b"["):
         return _listed(parse_list(data, origin=origin), origin, beside or SideInputs())
     if not _is_envelope(data):
@@ -82,7 +89,7 @@ def _listed(pieces: Sequence[bytes], origin: str, beside: SideInputs) -> Pieces:
     kind = kind_named(beside.kind)
     if kind.in_pieces is None:
         raise UsageError(
-            f"a list of vanilla proofs is no input of kind {kind.names[0]}",
+            f"a list of vanilla proofs is no input of kind {SHORT[kind.name]}",
             where=origin,
             next="give the output of Commit 1, or another kind",
         )
@@ -125,7 +132,7 @@ def _require_agreement(kind: str, origin: str, beside: SideInputs | None) -> Non
         )
     if kind_named(beside.kind).name != kind:
         raise UsageError(
-            f"this is a {kind_named(kind).names[0]} input",
+            f"this is a {SHORT[kind]} input",
             where=origin,
             next=f"not {beside.kind}: leave the kind out",
         )
@@ -142,7 +149,7 @@ def check_input(given: ProofInput, device: CpuDevice, *, miner: int | None = Non
         given.check_statement(miner=miner)
     else:
         raise UsageError(
-            f"a {kind_named(given.shape.kind).names[0]} input does not depend on the miner",
+            f"a {SHORT[given.shape.kind]} input does not depend on the miner",
             where="--miner",
             next="leave it out",
         )

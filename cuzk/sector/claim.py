@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from cuzk.kernels.device.cpu import CpuDevice
 
 POREP, SNAP, WINDOW, WINNING = "porep-c2", "snap-update", "window-post", "winning-post"
-"""The kinds of proof, as everything shows them."""
+"""The kinds of proof, as facts and logs have them."""
+
+SHORT = {POREP: "porep", SNAP: "snap", WINDOW: "wpost", WINNING: "winning"}
+"""As users write them, and messages to them."""
 
 
 class CircuitShape(Protocol):

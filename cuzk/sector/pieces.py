@@ -15,7 +15,7 @@ import msgspec
 
 from cuzk.errors import InputError
 from cuzk.sector.api_version import ApiVersion
-from cuzk.sector.claim import POREP, SNAP, WINDOW, WINNING
+from cuzk.sector.claim import POREP, SHORT, SNAP, WINDOW, WINNING
 from cuzk.sector.shape import GIB, KIB, MIB, shape_of, size_name
 
 _SIZES = (2 * KIB, 8 * MIB, 512 * MIB, 32 * GIB, 64 * GIB)
@@ -100,7 +100,7 @@ def _size_and_version(beside: SideInputs, origin: str) -> tuple[int, ApiVersion]
     if not 0 <= family < len(versions):
         last = first + len(versions) * len(_SIZES) - 1
         raise InputError(
-            f"registered proof {number} is none of {beside.kind}",
+            f"registered proof {number} is none of {SHORT[beside.kind]}",
             where=f"{origin}, registered_proof",
             next=f"they are {first} to {last}",
         )

@@ -21,6 +21,7 @@ from cuzk.kernels.modulus import FR
 from cuzk.sector import bincode
 from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.arrays import Bytes, Counts, as_hashes, as_limbs, read_only
+from cuzk.sector.claim import SHORT
 from cuzk.sector.made_up import MINER, Maker
 from cuzk.sector.merkle import Paths
 from cuzk.sector.path_check import (
@@ -253,7 +254,9 @@ def synthesize_post(
     """
     count = shape.most_sectors if sectors is None else sectors
     if not 1 <= count <= shape.most_sectors:
-        what = f"a {shape.kind} of {shape.name} has 1 to {shape.most_sectors} sectors, not {count}"
+        what = (
+            f"a {SHORT[shape.kind]} proof of {shape.name} has 1 to {shape.most_sectors} sectors, not {count}"
+        )
         raise UsageError(what, where="--sectors", next="give another number, or none")
     make = Maker(f"cuzk {shape.kind} {shape.name} {seed}")
     api_version = ApiVersion.V1_0 if shape.is_winning else ApiVersion.V1_2

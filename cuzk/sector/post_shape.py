@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from cuzk.sector.claim import WINDOW, WINNING
+from cuzk.sector.claim import SHORT, WINDOW, WINNING
 from cuzk.sector.shape import GIB, SectorShape, all_shapes, of_size, parameter_name
 
 WINNING_CHALLENGES = 66
@@ -60,7 +60,7 @@ def post_shapes(kind: str) -> tuple[PostShape, ...]:
 
 def post_shape(kind: str, sector_bytes: int) -> PostShape:
     """Raises InputError for a size that no circuit is defined for."""
-    return of_size(post_shapes(kind), sector_bytes, kind)
+    return of_size(post_shapes(kind), sector_bytes, f"{SHORT[kind]} proof")
 
 
 def _shape(kind: str, sector: SectorShape) -> PostShape:

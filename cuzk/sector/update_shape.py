@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 from cuzk.kernels.modulus import FR
-from cuzk.sector.claim import SNAP
+from cuzk.sector.claim import SHORT, SNAP
 from cuzk.sector.shape import GIB, KIB, MIB, SectorShape, all_shapes, of_size, parameter_name
 
 UPDATE_TAG = 1 << 40
@@ -91,7 +91,7 @@ def update_shapes() -> tuple[UpdateShape, ...]:
 
 def update_shape_of(sector_bytes: int) -> UpdateShape:
     """The shape of a sector size. Raises InputError for a size that no update circuit is defined for."""
-    return of_size(update_shapes(), sector_bytes, SNAP)
+    return of_size(update_shapes(), sector_bytes, f"{SHORT[SNAP]} proof")
 
 
 def _shape(sector: SectorShape) -> UpdateShape:

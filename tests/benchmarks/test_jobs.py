@@ -71,6 +71,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return found["engine"]
 
     monkeypatch.setattr(EngineFlags, "engine", engine)
+    monkeypatch.setattr(EngineFlags, "require_cards", lambda flags, config: None)
     return found
 
 
@@ -290,6 +291,13 @@ def test_a_synthetic_sector_is_proven_by_an_engine_that_makes_its_parameters(
     assert engines["synthetic"] and engines["engine"].sources[0].shape.name == "2KiB"
     run("single", "-t", "porep", "--c1", "c1.json")
     assert not engines["synthetic"]
+
+
+@pytest.mark.parametrize("command", ["single", "multi", "sweep"])
+def test_a_synthetic_sector_without_a_gpu_is_refused_before_any_work(command: str, own_home: Path) -> None:
+    result = run(command, "-t", "porep", "--synthetic", "--sector-size", "2KiB", "--device", "cpu")
+    assert result.exit_code == 1
+    assert "parameters that live in memory need a GPU" in result.stderr and "synthesize" not in result.stderr
 
 
 @pytest.mark.parametrize(

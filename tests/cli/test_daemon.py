@@ -145,8 +145,8 @@ def test_pieces_of_other_kinds_are_sent_as_curio_sends_them(
     ("kind", "file", "says", "code"),
     [
         ("wpost", "porep/2k-zero.json", "neither a list of vanilla proofs nor an envelope", 1),
-        ("snap", "other/window-2k.json", "this is a window-post input", 2),
-        ("porep", "other/window-2k.vanilla.json", "give the output of Commit 1", 1),
+        ("snap", "other/window-2k.json", "this is a wpost input", 2),
+        ("porep", "other/window-2k.vanilla.json", "give the output of Commit 1", 2),
     ],
 )
 def test_a_file_of_another_kind_is_not_sent(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.running import run
 
 
@@ -32,6 +34,35 @@ def test_a_verifying_key_that_could_not_be_written_is_not_begun(own_home: Path) 
     result = run("params", "generate", "--insecure-dev", *arguments)
     assert result.exit_code == 1
     assert "cannot be written" in result.stderr and "values at tau" not in result.stderr
+
+
+def test_a_file_where_a_folder_is_asked_for_is_called_one(vectors: Path, own_home: Path) -> None:
+    file = own_home / "c1.json"
+    file.touch()
+    made = run("params", "generate", "--insecure-dev", "--sector-size", "2KiB", "--vk-only", "--out", file)
+    c1 = vectors / "porep" / "2k-zero.json"
+    searched = run("prove", c1, "--params", file)
+    for result in (made, searched):
+        assert result.exit_code == 1
+        assert "this is a file, not a folder" in result.stderr and f"where: {file}" in result.stderr
+
+
+@pytest.mark.parametrize(("size", "published"), [("2KiB", True), ("4KiB", False)])
+def test_published_parameters_are_promised_where_there_are_some(
+    size: str, published: bool, own_home: Path
+) -> None:
+    result = run("params", "generate", "--sector-size", size)
+    assert result.exit_code == 2 and "add --insecure-dev if they are for development" in result.stderr
+    assert (f"`cuzk params fetch --kind porep --sector-size {size}`" in result.stderr) is published
+
+
+@pytest.mark.parametrize("gateway", ["notaurl", "ftp://host/ipfs", "http://", "https:/proofs", "http://[::1"])
+def test_a_gateway_that_is_no_url_is_a_mistake_of_usage(gateway: str, own_home: Path) -> None:
+    result = run("params", "fetch", "--sector-size", "2KiB", "--out", own_home / "new", "--gateway", gateway)
+    assert result.exit_code == 2
+    assert f"error: '{gateway}' is no URL of a gateway" in result.stderr
+    assert "https://proofs.filecoin.io/ipfs" in result.stderr and "network" not in result.stderr
+    assert not (own_home / "new").exists()
 
 
 def test_parameters_in_memory_need_a_gpu_and_say_so_at_once(own_home: Path) -> None:

@@ -66,6 +66,17 @@ def test_verify_says_no_with_exit_code_3(sector_params: Path, home_of_old: Path)
     assert "where: partition 0" in result.stderr and "next:" in result.stderr
 
 
+def test_a_proof_in_the_place_of_the_input_is_called_one(own_home: Path) -> None:
+    proof = own_home / "proof.bin"
+    proof.write_bytes(PROOF)
+    result = run("verify", proof, C1)
+    assert result.exit_code == 1
+    assert (
+        "this looks like a proof" in result.stderr
+        and "the order of `cuzk verify` is FILE PROOF" in result.stderr
+    )
+
+
 def test_a_damaged_proof_is_a_bad_proof(sector_params: Path, home_of_old: Path) -> None:
     proof = home_of_old / "proof"
     proof.write_bytes(PROOF[:60] + bytes([PROOF[60] ^ 1]) + PROOF[61:])

@@ -94,6 +94,12 @@ def test_a_file_that_is_no_sector_ends_with_1_and_its_name(content: bytes | None
     assert "c1.json" in result.stderr and "next:" in result.stderr
 
 
+def test_another_miner_is_told_to_look_at_the_miner_first(vectors: Path, own_home: Path) -> None:
+    result = run("sector", "inspect", vectors / "porep" / "2k-zero.json", "--miner", "1234")
+    assert result.exit_code == 1 and "is not that of miner 1234" in result.stderr
+    assert "next:  check miner and sector number first; else use the registered proof" in result.stderr
+
+
 def inspect(commitments: dict[str, str]) -> Result:
     """Of a bare list, with these beside it."""
     options = [part for name, value in commitments.items() for part in (f"--{name.replace('_', '-')}", value)]

@@ -143,7 +143,7 @@ def test_plans_are_of_the_kind_that_is_asked_for(own_home: Path) -> None:
 def test_what_nobody_published_for_a_kind_is_generated_for_that_kind(own_home: Path) -> None:
     result = run("params", "fetch", "--kind", "wpost", "--sector-size", "4KiB", "--out", own_home)
     assert result.exit_code == 1
-    assert "`cuzk params generate --kind window-post --sector-size 4KiB --insecure-dev`" in result.stderr
+    assert "`cuzk params generate --kind wpost --sector-size 4KiB --insecure-dev`" in result.stderr
 
 
 # ---- what is given ----
@@ -177,7 +177,7 @@ def test_a_list_with_what_belongs_to_it_is_the_same_input_as_the_envelope() -> N
             UsageError,
             "which sector size this is .add .* or --sector-size",
         ),
-        (LIST, beside(registered_proof=15), UsageError, "--registered-proof: .* 15 is none of window-post"),
+        (LIST, beside(registered_proof=15), UsageError, "--registered-proof: .* 15 is none of wpost"),
         (LIST, beside(registered_proof=None, sector_size=3072), UsageError, "--sector-size: .* of 3KiB"),
         (LIST, beside(registered_proof=11), InputError, "piece 0: .* where .* are expected|levels"),
         (LIST, beside(randomness=b""), UsageError, "does not say its randomness .add --randomness HEX"),

@@ -74,10 +74,10 @@ def test_without_a_number_the_size_is_enough_and_the_version_is_todays() -> None
     ("beside", "message"),
     [
         (SideInputs(kind="window-post"), "here: nothing says which sector size"),
-        (SideInputs(kind="window-post", registered_proof=4), "none of window-post .they are 5 to 14"),
-        (SideInputs(kind="window-post", registered_proof=15), "none of window-post"),
-        (SideInputs(kind="winning-post", registered_proof=-1), "none of winning-post .they are 0 to 4"),
-        (SideInputs(kind="snap-update", registered_proof=5), "none of snap-update .they are 0 to 4"),
+        (SideInputs(kind="window-post", registered_proof=4), "none of wpost .they are 5 to 14"),
+        (SideInputs(kind="window-post", registered_proof=15), "none of wpost"),
+        (SideInputs(kind="winning-post", registered_proof=-1), "none of winning .they are 0 to 4"),
+        (SideInputs(kind="snap-update", registered_proof=5), "none of snap .they are 0 to 4"),
         (SideInputs(kind="snap-update", registered_proof=3, sector_size=2048), "32GiB, not of 2KiB"),
     ],
 )

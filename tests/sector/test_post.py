@@ -216,7 +216,7 @@ def test_too_many_or_no_pieces_are_refused(name: str, count: int, most: str) -> 
         ({"partition_index": -1}, "partition_index: no window has a partition -1"),
         ({"partition_index": 1 << 40}, "partition_index: no window has a partition"),
         ({"sector_bytes": 4096}, "piece 0, challenge 0: the path says Single where Sub is expected"),
-        ({"sector_bytes": 3000}, "there is no window-post of 3000 bytes"),
+        ({"sector_bytes": 3000}, "there is no wpost proof of 3000 bytes"),
         ({"kind": WINNING}, "piece 0: 10 challenges where 66 are expected"),
     ],
 )

@@ -54,5 +54,5 @@ def test_parameters_of_vectors_have_their_names(name: str) -> None:
 
 
 def test_a_gibibyte_has_no_update() -> None:
-    with pytest.raises(InputError, match="there is no snap-update of 1GiB"):
+    with pytest.raises(InputError, match="there is no snap proof of 1GiB"):
         update_shape_of(GIB)

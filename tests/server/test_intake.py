@@ -75,7 +75,7 @@ def test_another_number_than_the_documents_is_noted_and_no_fault() -> None:
         (pieces_request("window-2k", randomness=bytes(31)), "31 bytes where 32 are expected"),
         (pieces_request("window-2k", randomness=bytes(32)), "window-2k"),
         (pieces_request("winning-2k", vanilla_proofs=[b"junk"]), "winning-2k"),
-        (pieces_request("winning-2k", registered_proof=5), "registered proof 5 is none of winning-post"),
+        (pieces_request("winning-2k", registered_proof=5), "registered proof 5 is none of winning"),
         (pieces_request("winning-2k", sector_size=77), "77"),
         (porep_request(request_id="é" * 512 + "x"), "request_id has 1025 bytes, 1024 are the most"),
         (pb.SubmitProofRequest(), "invalid proof_kind: 0"),

@@ -15,9 +15,10 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import BinaryIO
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from cuzk.errors import ParameterError, ResourceError
+from cuzk.errors import ParameterError, ResourceError, UsageError
 from cuzk.events import Progress
 from cuzk.groth16.files import file_digest, make_folder, require_space, writing
 from cuzk.groth16.parameters.manifest import ManifestEntry
@@ -42,9 +43,10 @@ def fetch(
 
     progress          (bytes that are there, total bytes), from the network and from an earlier download
     digest_progress   the same for the check that follows
-    Raises ResourceError for network, disk and permissions, ParameterError for another content.
+    Raises ResourceError for network, disk and permissions, ParameterError for another content, UsageError for
+    a gateway that is none.
     """
-    url = f"{gateway.rstrip('/')}/{entry.cid}"
+    url = f"{_address(gateway)}/{entry.cid}"
     make_folder(folder)
     path = folder / entry.name
     part = folder / f"{entry.name}.part"
@@ -62,6 +64,20 @@ def fetch(
             )
         os.replace(part, path)
     return path
+
+
+def _address(gateway: str) -> str:
+    try:
+        parts = urlsplit(gateway)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise UsageError(
+            f"{gateway!r:.80} is no URL of a gateway",
+            where="--gateway",
+            next=f"write one as {DEFAULT_GATEWAY}",
+        )
+    return gateway.rstrip("/")
 
 
 def _lock(file: BinaryIO, part: Path) -> None:
@@ -112,7 +128,7 @@ def _request(url: str, have: int) -> HTTPResponse:
 
 @contextmanager
 def _network(url: str) -> Iterator[None]:
-    """Turns what urllib raises into what the user can mend; a ValueError is a gateway that is no URL."""
+    """Turns what urllib raises into what the user can mend; a ValueError is of a port that is no number."""
     try:
         yield
     except HTTPError as error:

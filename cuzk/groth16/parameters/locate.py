@@ -24,7 +24,7 @@ from cuzk.groth16.parameters.development import is_marked
 from cuzk.groth16.parameters.manifest import entry_of, is_published
 from cuzk.groth16.parameters.params_file import read_key_of
 from cuzk.groth16.parameters.verifying_key import VerifyingKey, read_verifying_key
-from cuzk.sector.claim import CircuitShape
+from cuzk.sector.claim import SHORT, CircuitShape
 
 FOLDER_VARIABLE = "FIL_PROOFS_PARAMETER_CACHE"
 USUAL_FOLDER = Path("/var/tmp/filecoin-proof-parameters")
@@ -70,7 +70,11 @@ def find_verifying_key(shape: CircuitShape, *, explicit: Path | None = None) -> 
 def _first(shape: CircuitShape, suffix: str, explicit: Path | None) -> Path:
     if explicit is not None and not explicit.is_dir():
         raise ParameterError(
-            "there is no such folder for parameters", where=str(explicit), next="name an existing folder"
+            "this is a file, not a folder of parameters"
+            if explicit.is_file()
+            else "there is no such folder for parameters",
+            where=str(explicit),
+            next="name an existing folder",
         )
     folders, name = search_folders(explicit), shape.parameter_stem + suffix
     for folder in folders:
@@ -88,13 +92,18 @@ def how_to_generate(shape: CircuitShape) -> str:
 
 
 def _how_to_get(shape: CircuitShape) -> str:
+    return ", ".join(filter(None, (how_to_fetch(shape), how_to_generate(shape))))
+
+
+def how_to_fetch(shape: CircuitShape) -> str:
+    """Nothing, where nobody has published any."""
     if not is_published(shape.parameter_stem):
-        return how_to_generate(shape)
-    return f"`cuzk params fetch {_options(shape)}` gets the published ones, {how_to_generate(shape)}"
+        return ""
+    return f"`cuzk params fetch {_options(shape)}` gets the published ones"
 
 
 def _options(shape: CircuitShape) -> str:
-    return f"--kind {shape.kind} --sector-size {shape.name}"
+    return f"--kind {SHORT[shape.kind]} --sector-size {shape.name}"
 
 
 def _classified(path: Path, shape: CircuitShape, key: VerifyingKey) -> Found:

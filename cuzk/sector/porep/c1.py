@@ -166,7 +166,7 @@ def _check_miner(c1: C1, miner: int) -> None:
     )
     if expected != c1.replica_id:
         what = f"replica_id is not that of miner {miner}, sector {c1.sector_number}, this ticket and comm_d"
-        _fail(what, f"{c1.origin}, replica_id", OTHER_SECTOR)
+        _fail(what, f"{c1.origin}, replica_id", f"check miner and sector number first; else {OTHER_SECTOR}")
 
 
 def _check_partition(c1: C1, partition: PartitionInput, device: CpuDevice) -> None:

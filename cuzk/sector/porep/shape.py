@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from cuzk.sector.claim import POREP
+from cuzk.sector.claim import POREP, SHORT
 from cuzk.sector.shape import GIB, SectorShape, all_shapes, of_size, parameter_name
 
 DRG_DEGREE = 6
@@ -60,4 +60,4 @@ def _porep_shape(shape: SectorShape, layers: int, min_challenges: int, partition
 
 def porep_shape(sector_bytes: int) -> PorepShape:
     """Raises InputError for a size that no circuit is defined for."""
-    return of_size(porep_shapes(), sector_bytes, POREP)
+    return of_size(porep_shapes(), sector_bytes, f"{SHORT[POREP]} proof")

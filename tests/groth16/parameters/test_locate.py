@@ -16,7 +16,7 @@ from cuzk.groth16.parameters.manifest import ManifestEntry
 from cuzk.groth16.parameters.verifying_key import VerifyingKey
 
 STEM = "v28-toy"
-TOY: Any = SimpleNamespace(kind="toy-proof", name="2KiB", parameter_stem=STEM)
+TOY: Any = SimpleNamespace(kind="porep-c2", name="2KiB", parameter_stem=STEM)
 
 
 @pytest.fixture(autouse=True)
@@ -134,8 +134,8 @@ def test_missing_parameters_name_folders_and_commands(
         find_parameters(TOY)
     for folder in ("variable", "usual", "data/cuzk/parameters"):
         assert str(home / folder) in str(raised.value.where)
-    assert "cuzk params fetch --kind toy-proof --sector-size 2KiB" in str(raised.value.next)
-    assert "cuzk params generate --kind toy-proof --sector-size 2KiB --insecure-dev" in str(raised.value.next)
+    assert "cuzk params fetch --kind porep --sector-size 2KiB" in str(raised.value.next)
+    assert "cuzk params generate --kind porep --sector-size 2KiB --insecure-dev" in str(raised.value.next)
 
 
 def test_missing_unpublished_parameters_can_only_be_generated() -> None:
