@@ -9,7 +9,6 @@ Submit and Prove take their one message as a stream of one: `receiving` says why
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NoReturn
