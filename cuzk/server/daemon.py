@@ -311,6 +311,9 @@ class Daemon:
         tell(STOPPING="1", STATUS="waiting for jobs to end")
         await self._report(False)
         self.feeder.stop()
+        if number is None:  # no job can end any more
+            for entry in list(self.book.under_way):
+                self.book.hand_back(entry, is_suspect=entry.job is not None)
         ends = asyncio.gather(*(entry.ended.wait() for entry in self.book.under_way))
         with suppress(TimeoutError, asyncio.TimeoutError):
             await asyncio.wait_for(ends, self.settings.drain_s)

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import socket
 import stat
+import threading
 from collections.abc import Coroutine
 from contextlib import ExitStack
 from pathlib import Path
@@ -340,6 +341,30 @@ def test_a_submit_that_finds_the_engine_closed_fails_no_job(tmp_path: Path) -> N
         async with running(folder=tmp_path, journal=journal) as (_, caller):
             result = await caller.call("AwaitProof", pb.AwaitProofRequest(job_id="a"))
             assert result.proof == proof_of(submit)
+
+    play(scenario())
+
+
+def test_a_job_that_waits_for_parameters_is_handed_back_as_soon_as_the_engine_has_failed(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        prover, go_on = FakeProver(), threading.Event()
+        submitted = prover.submit
+
+        def wait_before(*given: Any) -> Job:
+            go_on.wait(SOON_S)
+            return submitted(*given)
+
+        prover.submit = wait_before  # type: ignore[method-assign]
+        with pytest.raises(EngineError, match="mistake of its own"):
+            async with running(prover, folder=tmp_path) as (daemon, caller):
+                going = asyncio.ensure_future(caller.prove(porep("a")))
+                await until(lambda: any(entry.is_begun for entry in daemon.book.under_way))
+                prover.fail()
+                assert (await refused(going))[0] is grpc.StatusCode.UNAVAILABLE
+                assert not go_on.is_set()
+                go_on.set()
 
     play(scenario())
 
