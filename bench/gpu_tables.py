@@ -32,6 +32,7 @@ MSM_TARGETS_MS: dict[str, dict[int, float]] = {
     "G2": {1 << 16: 6, 1 << 18: 12, 1 << 20: 30},
 }
 SELECTED_TARGETS_MS = {1 << 22: 1.5, 1 << 24: 3.7, 1 << 27: 20}
+_NEEDED = ("gpu_field", "gpu_curve", "gpu_ntt", "gpu_msm", "gpu_sector")
 _TRANSFORMS = ("inverse", "forward", "coset inverse", "coset forward")
 _PASS_BYTES = 64  # of memory traffic a value: read once, written once
 _DEGREES = {"G1": 1, "G2": 2}
@@ -45,10 +46,14 @@ def main() -> None:
 
 
 def blocks(folder: Path) -> dict[str, str]:
-    """Every table by the name of its place."""
+    """Every table by the name of its place. Ends with what is missing, if a file is."""
+    missing = [f"{name}.json" for name in _NEEDED if not (folder / f"{name}.json").is_file()]
+    if missing:
+        raise SystemExit(
+            f"{folder} lacks {', '.join(missing)}: python -m bench.NAME --out {folder} writes it"
+        )
     fields, curve, transforms, sums, sector = (
-        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        for name in ("gpu_field", "gpu_curve", "gpu_ntt", "gpu_msm", "gpu_sector")
+        json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in _NEEDED
     )
     ntt_machine = next(fact for fact in transforms if fact["what"] == "machine")
     msm_machine = next(fact for fact in sums if fact["part"] == "machine")

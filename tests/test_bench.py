@@ -44,6 +44,13 @@ def run_main(monkeypatch: pytest.MonkeyPatch, cases: list[Case], *options: str) 
     return int(ended.value.code or 0)
 
 
+def test_results_that_are_missing_are_named_in_one_line(tmp_path: Path) -> None:
+    for name in ("gpu_field", "gpu_curve", "gpu_ntt"):
+        (tmp_path / f"{name}.json").touch()
+    with pytest.raises(SystemExit, match=r"lacks gpu_msm.json, gpu_sector.json: python -m bench.NAME --out"):
+        gpu_tables.blocks(tmp_path)
+
+
 def test_what_run_gets_is_made_anew_before_every_run() -> None:
     given: list[list[int]] = []
 

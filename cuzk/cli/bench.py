@@ -14,6 +14,7 @@ from cuzk import view
 from cuzk.cli.client import DaemonFlags, daemon_options
 from cuzk.cli.engine import EngineFlags, engine_options
 from cuzk.cli.options import (
+    KIND,
     PATH,
     beside_options,
     command,
@@ -42,7 +43,7 @@ def bench() -> None:
 def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What is proven."""
     return with_options(function, (
-        click.option("-t", "--type", "kind", required=True, help="porep, snap, wpost or winning."),
+        click.option(*KIND, required=True, help="porep, snap, wpost or winning."),
         click.option("--c1", "--vanilla", "file", type=PATH,
                      help="What is proven: a Commit 1 output, or other vanilla proofs."),
         click.option("--synthetic", is_flag=True,
@@ -187,7 +188,7 @@ def require_input(beside: SideInputs, file: Path | None, *, synthetic: bool) -> 
     from cuzk.proofs.kinds import kind_named
 
     kind = beside.kind.lower()
-    kind_named(kind, where="--type")  # it is one
+    kind_named(kind)  # it is one
     if (file is None) is not synthetic or (synthetic and not beside.sector_size):
         raise UsageError(
             "either a file is given or the input is synthetic",

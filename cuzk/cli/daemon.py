@@ -118,7 +118,8 @@ def require_libraries(*names: str) -> None:
             import_module(name)
     except ImportError as error:
         raise ResourceError(
-            "daemon and clients need more libraries than a prover", next="pip install 'cuzk[server]'"
+            "daemon and clients need more libraries than a prover",
+            next="pip install '.[server]' in a clone of cuzk",
         ) from error
 
 

@@ -130,8 +130,10 @@ device_option = click.option(
 vram_option = click.option(
     "--vram-limit", type=SizeType(), metavar="SIZE", help="Of a GPU's memory take no more, for example 16GiB."
 )
+#: How commands are told a kind of proof: by our word, or by Curio's.
+KIND = ("-t", "--kind", "--type", "kind")
 kind_option = click.option(
-    "--kind", default="porep", show_default=True,
+    *KIND, default="porep", show_default=True,
     help="Kind of proof: porep, snap, wpost or winning.",
 )  # fmt: skip
 size_option = click.option("--sector-size", type=SizeType(), required=True, help="For example 2KiB or 32GiB.")
@@ -175,7 +177,7 @@ def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def file_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """FILE, what is to be proven; of a bare list its kind and what belongs to it, as `beside`."""
     kind = click.option(
-        "--kind", help="Of a bare list of vanilla proofs: snap, wpost or winning. All else says it itself."
+        *KIND, help="Of a bare list of vanilla proofs: snap, wpost or winning. All else says it itself."
     )
     return click.argument("file", type=PATH)(kind(beside_options(function)))
 

@@ -10,6 +10,7 @@ import click
 import cuzk
 from cuzk import view
 from cuzk.cli.options import (
+    KIND,
     PATH,
     Integers,
     SizeType,
@@ -35,7 +36,7 @@ def params() -> None:
 
 
 @command(params, "list")
-@click.option("--kind", help="This kind of proof only: porep, snap, wpost or winning.")
+@click.option(*KIND, help="This kind of proof only: porep, snap, wpost or winning.")
 @click.option("--sector-size", type=SizeType(), help="This size only.")
 @params_option
 @json_option

@@ -34,6 +34,8 @@ class Explanation:
 
     device           as a user would give it
     available_bytes  memory of the host that the process may take
+    mapped_bytes     pages of the parameter file that show in the process beside that, and that the system
+                     takes back when it needs them; 0 where points are read to a card
     card             None where the CPU computes all
     """
 
@@ -42,6 +44,7 @@ class Explanation:
     device: str
     host: MemoryPlan
     available_bytes: int
+    mapped_bytes: int
     card: CardPlan | None
 
     def refusal(self) -> ResourceError | None:
@@ -73,6 +76,7 @@ class Explanation:
                 "sums_bytes": host.sums,
                 "peak_bytes": host.peak,
                 "available_bytes": self.available_bytes,
+                "mapped_parameters_bytes": self.mapped_bytes,
             },
         }
         if self.card is not None:
@@ -189,12 +193,18 @@ def explained(shape: CircuitShape, choice: Choice, vram_limit: int | None) -> Ex
     if choice.card is None:
         require_gpu_for_limit(choice, vram_limit)
         host = MemoryPlan.of(choice.host, counts)
-        name, card = choice.host.name, None
+        name, card, mapped = choice.host.name, None, counts.file_bytes
     else:
         host = MemoryPlan.beside_a_gpu(counts)
-        name, card = choice.card.label, _card_plan(choice.card, circuit, vram_limit)
+        name, card, mapped = choice.card.label, _card_plan(choice.card, circuit, vram_limit), 0
     return Explanation(
-        kind=shape.kind, sector_size=shape.name, device=name, host=host, available_bytes=available, card=card
+        kind=shape.kind,
+        sector_size=shape.name,
+        device=name,
+        host=host,
+        available_bytes=available,
+        mapped_bytes=mapped,
+        card=card,
     )
 
 

@@ -35,5 +35,5 @@ def _resvg() -> ModuleType:
     except ImportError as error:
         raise ResourceError(
             "pictures as PNG take a package that is not installed: resvg-py",
-            next="pip install 'cuzk[png]', or write .svg or .html",
+            next="pip install '.[png]' in a clone of cuzk, or write .svg or .html",
         ) from error

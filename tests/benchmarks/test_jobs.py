@@ -322,7 +322,7 @@ def test_wrong_usage_ends_with_2_before_any_work(arguments: list[str], engines: 
 
 
 def test_a_kind_that_there_is_not_is_told_with_the_option_that_named_it() -> None:
-    assert "where: --type" in run("single", "-t", "sealing", "--c1", "c1.json").output
+    assert "where: --kind" in run("single", "-t", "sealing", "--c1", "c1.json").output
 
 
 def test_nothing_is_recorded_where_nobody_listens() -> None:

@@ -23,6 +23,7 @@ from cuzk.errors import DeviceError, InputError, ProofError, UsageError
 from tests.cli.running import run
 
 ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def failing(error: BaseException, *flags: str) -> Result:
@@ -49,11 +50,32 @@ def all_commands(group: click.Group = cli.main, path: tuple[str, ...] = ()) -> l
     return found
 
 
+def command_at(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = cli.main
+    for name in path:
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
+    return command
+
+
 @pytest.mark.parametrize("path", all_commands(), ids=" ".join)
 def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
     result = run(*path, "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.stdout and "\n\n  " in result.stdout
+
+
+@pytest.mark.parametrize("option", ["-t", "--kind", "--type"])
+@pytest.mark.parametrize(
+    "path",
+    [path for path in all_commands() if any(p.name == "kind" for p in command_at(path).params)],
+    ids=" ".join,
+)
+def test_the_kind_of_proof_is_told_every_command_in_the_same_words(
+    path: tuple[str, ...], option: str
+) -> None:
+    [kind] = [parameter for parameter in command_at(path).params if parameter.name == "kind"]
+    assert option in kind.opts
 
 
 def test_help_takes_at_most_three_tenths_of_a_second() -> None:
@@ -208,11 +230,14 @@ def test_ctrl_c_in_the_middle_of_work_ends_plainly(vectors: Path) -> None:
 
 
 def test_the_readme_shows_only_commands_that_exist() -> None:
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.S | re.M)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.S | re.M)
     shell = [block for language, block in blocks if not language]
     lines = [shlex.split(line, comments=True) for block in shell for line in block.splitlines()]
+    lines += [
+        shlex.split(code) for code in re.findall(r"`(cuzk [^`]* --[^`]*)`", README) if "--help" not in code
+    ]
     shown = [words[1:] for words in lines if words[:1] == ["cuzk"]]
-    assert len(shown) >= 5
+    assert len(shown) >= 5 and ["bench", "sweep"] in [words[:2] for words in shown]
     for words in shown:
         command: click.Command = cli.main
         while isinstance(command, click.Group):

@@ -246,9 +246,7 @@ def size_of_png(data: bytes) -> tuple[int, int]:
     return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
 
 
-@pytest.mark.skipif(
-    find_spec("resvg_py") is None, reason="resvg-py is not installed: pip install 'cuzk[png]'"
-)
+@pytest.mark.skipif(find_spec("resvg_py") is None, reason="resvg-py is not installed: pip install '.[png]'")
 def test_a_picture_of_pixels_has_twice_the_size_of_the_svg(log: str, tmp_path: Path, own_home: Path) -> None:
     for name in ("x.png", "x.svg"):
         result = run("plot", log, "--out", str(tmp_path / name))
@@ -291,7 +289,7 @@ def test_without_the_package_pixels_are_refused_with_what_helps(
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     result = run("plot", log, "--out", str(tmp_path / "x.png"))
     assert result.exit_code == 1 and not (tmp_path / "x.png").exists()
-    assert "pip install 'cuzk[png]', or write .svg or .html" in result.stderr
+    assert "pip install '.[png]' in a clone of cuzk, or write .svg or .html" in result.stderr
 
 
 @pytest.mark.parametrize("command", [("plot",), ("export", "--format", "chrome")], ids=" ".join)

@@ -100,6 +100,8 @@ def test_explain_shows_the_plan_and_proves_nothing(own_home: Path) -> None:
     assert host["peak_bytes"] == host["process_bytes"] + host["witness_bytes"] + max(
         host["transforms_bytes"], host["sums_bytes"]
     )
+    published = json.loads((C1.parent / "vectors.json").read_text())["params_2k"]
+    assert host["mapped_parameters_bytes"] == published["params_bytes"]
 
 
 def test_a_plan_that_does_not_fit_is_shown_and_ends_with_1(
@@ -108,7 +110,7 @@ def test_a_plan_that_does_not_fit_is_shown_and_ends_with_1(
     monkeypatch.setattr(plan, "available_memory", lambda: 1 << 20)
     result = run("doctor", "--plan", "--sector-size", "2KiB", "--device", "cpu")
     assert result.exit_code == 1
-    assert "available:  1 MiB" in result.stdout and "1 MiB are available" in result.stderr
+    assert "available: 1 MiB" in " ".join(result.stdout.split()) and "1 MiB are available" in result.stderr
     answer = run("doctor", "--plan", "--sector-size", "2KiB", "--device", "cpu", "--json")
     assert answer.exit_code == 1 and json.loads(answer.stdout)["plan"]["fits"] is False
 
