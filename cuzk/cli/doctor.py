@@ -67,7 +67,7 @@ def doctor(
 
         with view.live(as_json=as_json) as on_event:
             verdicts = of_kernels.self_test(device, threads, on_event)
-        sections["self-test"] = verdicts
+        sections["self_test"] = verdicts
         is_wrong = any(verdict.startswith(of_kernels.WRONG) for verdict in verdicts.values())
     view.show_sections(sections, as_json=as_json)
     if is_wrong:

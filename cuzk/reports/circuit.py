@@ -85,7 +85,7 @@ def digests(
         warm_up_gpu(choice.host, choice.card, "prove", domain_log2(circuit), on_event)
     with synthesis_on(choice, circuit) as synthesis:
         for partition in chosen_partitions(given, partitions or None):
-            facts[f"partition {partition}"] = partition_digests(
+            facts[f"partition_{partition}"] = partition_digests(
                 synthesis, circuit, given, partition, check=check, on_event=on_event
             )
     return facts

@@ -25,7 +25,8 @@ Section = dict[str, Any]
 
 
 def examine(params: Path | None) -> dict[str, Section]:
-    """Every section by its name; values are strings, numbers or lists: they print and go into JSON."""
+    """Every section by its name; values are strings, numbers or lists: they print and go into JSON. What ends
+    in _bytes is a number."""
     from cuzk.reports.parameters import parameter_folders
 
     return {
@@ -33,7 +34,7 @@ def examine(params: Path | None) -> dict[str, Section]:
         "processor": _processor(),
         "memory": _memory(),
         "gpu": _gpu(),
-        "compiled code": _compiled_code(),
+        "compiled_code": _compiled_code(),
         "parameters": parameter_folders(params),
     }
 
@@ -63,8 +64,9 @@ def _processor() -> Section:
     return {
         "model": cpu_model(_lines("/proc/cpuinfo")) or platform.processor() or "unknown",
         "cores": device.threads,
-        "AVX-512 IFMA": "yes" if has_ifma() else "no",
-        "kernels": f"{device.name}, {device.lanes} lane{'s' if device.lanes > 1 else ''}",
+        "avx512_ifma": has_ifma(),
+        "kernels": device.name,
+        "lanes": device.lanes,
     }
 
 
@@ -136,11 +138,11 @@ def _memory() -> Section:
             amounts[name] = int(value.split()[0]) * 1024
     limit = _lines("/sys/fs/cgroup/memory.max")
     section: Section = {
-        "installed": format_size(amounts["MemTotal"]) if "MemTotal" in amounts else "unknown",
-        "available": format_size(amounts["MemAvailable"]) if "MemAvailable" in amounts else "unknown",
+        "installed_bytes": amounts.get("MemTotal"),
+        "available_bytes": amounts.get("MemAvailable"),
     }
     if limit and limit[0].strip().isdigit():
-        section["limit of this group"] = format_size(int(limit[0]))
+        section["group_limit_bytes"] = int(limit[0])
     return section
 
 
@@ -168,5 +170,6 @@ def describe_folder(folder: Path) -> Section:
     return {
         "folder": str(folder),
         "state": ("" if folder.exists() else "not made yet, ") + ("writable" if writable else "NOT writable"),
-        "size": f"{format_size(sum(path.stat().st_size for path in files))} in {len(files)} files",
+        "files": len(files),
+        "size_bytes": sum(path.stat().st_size for path in files),
     }

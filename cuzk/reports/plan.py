@@ -69,7 +69,7 @@ class Explanation:
                 "fits": refusal is None,
                 "verdict": "fits" if refusal is None else refusal.what,
             },
-            "memory of the host": {
+            "host_memory": {
                 "process_bytes": host.process,
                 "witness_bytes": host.witness,
                 "transforms_bytes": host.transforms,
@@ -80,19 +80,19 @@ class Explanation:
             },
         }
         if self.card is not None:
-            facts["memory of the GPU"] = {
+            facts["gpu_memory"] = {
                 **{f"{phase}_bytes": self.card.bytes_in(phase) for phase in PHASES},
                 "peak_bytes": self.card.peak_bytes,
                 "budget_bytes": self.card.budget_bytes,
                 "reserve_bytes": self.card.facts.reserve_bytes,
                 "free_bytes": self.card.facts.free_bytes,
             }
-            facts["costs on this GPU"] = _costs(self.card.facts)
+            facts["gpu_costs"] = _costs(self.card.facts)
             facts["expected"] = {
                 "transforms_ms": _rounded(self.card.transforms_ms),
                 "sums_ms": _rounded(self.card.expected_ms - self.card.transforms_ms),
                 "both_ms": _rounded(self.card.expected_ms),
-                "over the bus a proof_bytes": self.card.streamed_bytes,
+                "streamed_bytes": self.card.streamed_bytes,
             }
         return facts
 
@@ -103,16 +103,16 @@ class Explanation:
             {}
             if self.card is None
             else {
-                "on the GPU_bytes": self.card.peak_bytes,
-                "of_bytes": self.card.budget_bytes,
+                "gpu_bytes": self.card.peak_bytes,
+                "gpu_budget_bytes": self.card.budget_bytes,
                 "ms": _rounded(self.card.expected_ms),
             }
         )
         return {
-            "sector": self.sector_size,
+            "sector_size": self.sector_size,
             "device": self.device,
             **card,
-            "on the host_bytes": self.host.peak,
+            "host_bytes": self.host.peak,
             "available_bytes": self.available_bytes,
             "verdict": "fits" if refusal is None else "does not fit",
         }
@@ -121,8 +121,7 @@ class Explanation:
         """Each part of the GPU's memory and when it is held."""
         parts = () if self.card is None else self.card.parts
         return [
-            {"memory of the GPU": part.name, "held_bytes": part.nbytes, "while": ", ".join(part.phases)}
-            for part in parts
+            {"gpu_memory": part.name, "held_bytes": part.nbytes, "while": list(part.phases)} for part in parts
         ]
 
     def sum_rows(self) -> list[Section]:
@@ -139,10 +138,10 @@ def _sum_rows(plan: CardPlan) -> Iterator[Section]:
                 "sum": section.section,
                 "scalars": kind,
                 "points": section.full if is_msm else section.points,
-                "on the GPU": f"{section.slice_points} at a time" if section.slice_points else "resident",
-                "windows": section.msm.windows if is_msm else "",
+                "points_at_a_time": section.slice_points or None,
+                "windows": section.msm.windows if is_msm else None,
                 "bits": section.msm.c if is_msm else 1,
-                "a pass": section.msm.windows_a_pass if is_msm else "",
+                "windows_a_pass": section.msm.windows_a_pass if is_msm else None,
                 "rounds": cost.rounds * times,
                 "additions": cost.additions * times,
                 "ms": _rounded(cost.total_ms * times),
@@ -152,17 +151,17 @@ def _sum_rows(plan: CardPlan) -> Iterator[Section]:
 def _costs(speed: Speed) -> Section:
     """What plans are chosen by, measured on one card and scaled to this one."""
     throughput_here, pace_here = throughput(speed), pace(speed)
-    costs: Section = {"throughput": f"{throughput_here:.2f} of the H200 that was measured"}
+    costs: Section = {"throughput_of_an_h200": _rounded(throughput_here)}
+    ns = {
+        "digit_sort": SORT_NS,
+        "digit_staged_sort": STAGED_SORT_NS,
+        "digit_list": LIST_NS,
+        "bucket_scan": SCAN_NS,
+    }
     for degree, group in COSTS.items():
-        anywhere, in_order = group.random_ns / throughput_here, group.in_order_ns / throughput_here
-        costs[f"addition in G{degree}"] = f"{anywhere:.3f} ns of any points, {in_order:.3f} ns of neighbours"
-        costs[f"round in G{degree}"] = f"{1000 * group.round_ms / pace_here:.0f} us"
-    digit, staged, listed, scanned = (
-        f"{cost / throughput_here:.3f} ns" for cost in (SORT_NS, STAGED_SORT_NS, LIST_NS, SCAN_NS)
-    )
-    costs["digit"] = f"{digit} to sort, {staged} where there are many; {listed} in lists"
-    costs["bucket"] = f"{scanned} to scan"
-    return costs
+        ns |= {f"g{degree}_addition": group.random_ns, f"g{degree}_addition_of_neighbours": group.in_order_ns}
+        costs[f"g{degree}_round_ms"] = round(group.round_ms / pace_here, 3)
+    return costs | {f"{name}_ns": round(cost / throughput_here, 3) for name, cost in ns.items()}
 
 
 def _rounded(ms: float) -> float:

@@ -66,4 +66,5 @@ class ProofInput(Protocol):
         """(n, 4) canonical, without ONE: what a verifier computes for itself, from the statement alone."""
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What it says, for users: strings, numbers and lists under headings."""
+        """What it says, for users: strings, numbers and lists under headings and names in snake_case.
+        Whatever the kind, `sector` has kind and sector_size."""

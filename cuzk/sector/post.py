@@ -144,22 +144,22 @@ class PostInput:
     def facts(self) -> dict[str, dict[str, Any]]:
         """See `claim.ProofInput`."""
         ids = self.sector_ids.tolist()
-        proof: dict[str, Any] = {
+        sector: dict[str, Any] = {
             "kind": self.shape.kind,
-            "sector size": self.shape.name,
-            "API version": self.api_version.value,
-            "randomness": self.randomness.hex(),
+            "sector_size": self.shape.name,
+            "api_version": self.api_version.value,
+            "sectors": len(ids),
+            "first_sector_number": ids[0],
+            "last_sector_number": ids[-1],
+            "challenges": self.shape.challenges,
         }
         if not self.shape.is_winning:
-            proof["partition index"] = self.partition_index
-        sectors = {
-            "count": len(ids),
-            "first": ids[0],
-            "last": ids[-1],
-            "challenges of each": self.shape.challenges,
-            "comm_r of the first": self.comm_r[0].tobytes().hex(),
+            sector["partition_index"] = self.partition_index
+        commitments = {
+            "randomness": self.randomness.hex(),
+            "first_comm_r": self.comm_r[0].tobytes().hex(),
         }
-        return {"proof": proof, "sectors": sectors}
+        return {"sector": sector, "commitments": commitments}
 
 
 def place_in_circuit(values: NDArray[Any], into: NDArray[Any]) -> None:

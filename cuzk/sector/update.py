@@ -119,8 +119,8 @@ class UpdateInput:
                 "comm_r_new": self.comm_r_new.hex(),
                 "comm_d_new": self.comm_d_new.hex(),
             },
-            "challenged nodes": {
-                f"partition {number}": ", ".join(map(str, node_of(partition.data.indices).tolist()))
+            "challenged_nodes": {
+                f"partition_{number}": node_of(partition.data.indices).tolist()
                 for number, partition in enumerate(self.partitions)
             },
         }

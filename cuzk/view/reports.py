@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cuzk.units import format_size
-from cuzk.view.text import show_facts, show_json, show_sections, show_table
+from cuzk.view.text import readable, show_facts, show_json, show_sections, show_table
 
 if TYPE_CHECKING:
     from cuzk.reports.plan import Explanation
@@ -21,7 +20,7 @@ def show_explanation(explanation: Explanation, *, as_json: bool) -> None:
         show_json({**facts, "parts": tables[0], "sums": tables[1]})
         return
     for title, section in facts.items():
-        show_facts(title, dict(_readable(name, value) for name, value in section.items()))
+        show_facts(title, section)
     for rows in filter(None, tables):
         _show_rows(rows)
 
@@ -37,15 +36,14 @@ def show_explanations(explanations: Sequence[Explanation], *, as_json: bool) -> 
 
 def _show_rows(rows: Sequence[Mapping[str, object]]) -> None:
     """A table of rows with the same names."""
-    columns = [_readable(name, "")[0] for name in rows[0]]
-    show_table(columns, [[_readable(name, value)[1] for name, value in row.items()] for row in rows])
+    columns = [readable(name, None)[0].replace("_", " ") for name in rows[0]]
+    show_table(columns, [[_cell(name, value) for name, value in row.items()] for row in rows])
 
 
-def _readable(name: str, value: object) -> tuple[str, object]:
-    """A fact whose name ends in _bytes as people write sizes."""
-    if not name.endswith("_bytes"):
-        return name, value
-    return name.removesuffix("_bytes"), format_size(value) if isinstance(value, int) else value
+def _cell(name: str, value: object) -> object:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else readable(name, value)[1]
 
 
 def show_circuit(

@@ -11,6 +11,7 @@ import click
 
 from cuzk.errors import CuzkError
 from cuzk.events import Notice
+from cuzk.units import format_size
 
 
 def show_error(error: CuzkError) -> None:
@@ -41,8 +42,10 @@ def show_json(value: Any) -> None:
 
 
 def show_facts(title: str, facts: Mapping[str, object]) -> None:
-    """A heading and aligned `name: value` lines; of a list, each text has a line of its own."""
-    click.secho(title, bold=True)
+    """A heading and aligned `name: value` lines, what ends in _bytes as people write sizes; of a list, each
+    text has a line of its own."""
+    click.secho(title.replace("_", " "), bold=True)
+    facts = dict(readable(name, value) for name, value in facts.items())
     width = max((len(name) for name in facts), default=0) + 1
     for name, value in facts.items():
         first, *others = _lines(value)
@@ -51,9 +54,18 @@ def show_facts(title: str, facts: Mapping[str, object]) -> None:
             click.echo(f"  {'':{width}} {line}")
 
 
+def readable(name: str, value: object) -> tuple[str, object]:
+    """A fact whose name ends in _bytes as people write sizes."""
+    if not name.endswith("_bytes"):
+        return name, value
+    return name.removesuffix("_bytes"), format_size(value) if isinstance(value, int) else value
+
+
 def _lines(value: object) -> list[str]:
     if value is None:
         return ["none"]
+    if isinstance(value, bool):
+        return ["yes" if value else "no"]
     if isinstance(value, list):
         texts = [str(entry) for entry in value]
         return texts if any(isinstance(entry, str) for entry in value) else [", ".join(texts)]

@@ -30,8 +30,8 @@ def test_circuit_digest_gives_what_upstream_gives(vectors: Path, own_home: Path)
     facts = json.loads(result.stdout)
     assert facts["circuit"]["r1cs_digest"] == expected["r1cs_digest"]
     for name in ("inputs", "aux", "a", "b", "c"):
-        assert facts["partition 0"][f"{name}_digest"] == expected[f"{name}_digest"]
-    assert facts["partition 0"]["unsatisfied"] is None
+        assert facts["partition_0"][f"{name}_digest"] == expected[f"{name}_digest"]
+    assert facts["partition_0"]["unsatisfied"] is None
 
 
 def test_a_partition_that_is_not_there_is_a_mistake_of_usage(vectors: Path, own_home: Path) -> None:

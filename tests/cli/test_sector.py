@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,20 @@ def test_a_file_that_is_no_sector_ends_with_1_and_its_name(content: bytes | None
     result = run("sector", "inspect", str(path))
     assert result.exit_code == 1
     assert "c1.json" in result.stderr and "next:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "file", ["porep/2k-zero.json", "other/window-2k.json", "other/winning-2k.json", "other/snap-2k.json"]
+)
+def test_facts_of_every_kind_have_the_same_names_without_spaces(
+    file: str, vectors: Path, own_home: Path
+) -> None:
+    facts = json.loads(run("sector", "inspect", vectors / file, "--json").stdout)
+    assert facts["sector"]["sector_size"] == "2KiB" and "kind" in facts["sector"]
+    names = [*facts, *(name for section in facts.values() for name in section)]
+    assert [name for name in names if not re.fullmatch(r"[a-z0-9_]+", name)] == []
+    for nodes in facts.get("challenged_nodes", {}).values():
+        assert all(type(node) is int for node in nodes)
 
 
 def test_another_miner_is_told_to_look_at_the_miner_first(vectors: Path, own_home: Path) -> None:

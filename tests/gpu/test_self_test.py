@@ -31,7 +31,7 @@ def test_the_command_says_so_in_words_and_in_json(device: CudaDevice) -> None:
     assert result.exit_code == 0, result.output
     print(result.stdout)
     answer = run("doctor", "--self-test", "--device", "cuda:0", "--json")
-    verdicts = json.loads(answer.stdout)["self-test"]
+    verdicts = json.loads(answer.stdout)["self_test"]
     assert len(verdicts) == FAMILIES
     assert all(verdict.startswith("ok, ") for verdict in verdicts.values())
 
@@ -45,6 +45,6 @@ def test_a_family_that_is_wrong_is_named_and_the_command_ends_with_1(
     monkeypatch.setattr(of_kernels, "_selected", wrong)
     answer = run("doctor", "--self-test", "--device", "cuda:0", "--json")
     assert answer.exit_code == 1
-    verdicts = json.loads(answer.stdout)["self-test"]
+    verdicts = json.loads(answer.stdout)["self_test"]
     wrong_ones = [family for family, verdict in verdicts.items() if verdict.startswith("WRONG")]
     assert wrong_ones == ["sums over bits, G1", "sums over bits, G2"]

@@ -43,7 +43,7 @@ def test_digests_of_what_the_card_computes_are_upstreams(case: dict[str, Any], d
     assert result.exit_code == 0, result.stderr
     facts = json.loads(result.stdout)
     for k, expected in enumerate(case["partitions"]):
-        found = facts[f"partition {k}"]
+        found = facts[f"partition_{k}"]
         for name in ("inputs", "aux", "a", "b", "c"):
             assert found[f"{name}_digest"] == expected[f"{name}_digest"]
         assert found["unsatisfied"] is None

@@ -129,7 +129,7 @@ def test_an_envelope_is_recognised_and_digested_as_upstream_does(name: str, kind
     facts = done("circuit", "digest", OTHER / f"{name}.json", "--check", "--device", "cpu")
     assert read_input(OTHER / f"{name}.json").shape.kind == kind
     assert facts["circuit"]["r1cs_digest"] == part["r1cs_digest"]
-    partition = facts["partition 0"]
+    partition = facts["partition_0"]
     for digest in ("inputs_digest", "aux_digest", "a_digest", "b_digest", "c_digest"):
         assert partition[digest] == part[digest], digest
     assert partition["unsatisfied"] is None

@@ -45,7 +45,7 @@ def test_a_card_is_explained_part_by_part_and_sum_by_sum(monkeypatch: pytest.Mon
     assert explanation.refusal() is None and explanation.device == "cuda:0"
     facts = explanation.facts()
     assert facts["plan"]["verdict"] == "fits"
-    memory = facts["memory of the GPU"]
+    memory = facts["gpu_memory"]
     assert memory["free_bytes"] == 139 * GIB == memory["budget_bytes"] + memory["reserve_bytes"]
     parts = explanation.memory_rows()
     assert sum(part["held_bytes"] for part in parts if "proving" in part["while"]) == memory["proving_bytes"]
@@ -60,15 +60,15 @@ def test_a_card_is_explained_part_by_part_and_sum_by_sum(monkeypatch: pytest.Mon
     for row in sums:
         name, is_msm = row["sum"], row["scalars"] == "full" and row["sum"] != "h"
         assert row["points"] == (full.of(name) if is_msm else counts.of(name))
-        assert row["on the GPU"] == "resident" and row["ms"] > 0
-    assert "0.298 ns of any points" in facts["costs on this GPU"]["addition in G1"]
+        assert row["points_at_a_time"] is None and row["ms"] > 0
+    assert facts["gpu_costs"]["g1_addition_ns"] == 0.298
     json.dumps([facts, parts, sums])
 
 
 def test_a_slower_card_is_expected_to_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     fast, slow = on_a_card(monkeypatch), on_a_card(monkeypatch, MULTIPROCESSOR_COUNT=33)
     assert slow.facts()["expected"]["both_ms"] > 2 * fast.facts()["expected"]["both_ms"]
-    assert "0.25 of the H200" in slow.facts()["costs on this GPU"]["throughput"]
+    assert slow.facts()["gpu_costs"]["throughput_of_an_h200"] == 0.25
 
 
 def test_a_limit_makes_passes_and_a_smaller_one_is_refused_with_the_plan(
@@ -96,7 +96,7 @@ def test_explain_shows_the_plan_and_proves_nothing(own_home: Path) -> None:
     assert result.exit_code == 0 and "verdict:" in result.stdout and "Proof Result" not in result.stdout
     facts = json.loads(run("prove", str(C1), "--explain", "--device", "cpu", "--json").stdout)
     assert facts["plan"]["sector_size"] == "2KiB" and facts["sums"] == facts["parts"] == []
-    host = facts["memory of the host"]
+    host = facts["host_memory"]
     assert host["peak_bytes"] == host["process_bytes"] + host["witness_bytes"] + max(
         host["transforms_bytes"], host["sums_bytes"]
     )
@@ -121,9 +121,9 @@ def test_without_a_size_the_plan_has_a_line_for_each_that_networks_use(
     small = [porep_shape(2048), porep_shape(8 << 20)]  # larger circuits take seconds to build
     monkeypatch.setattr(plan, "is_published", {shape.parameter_stem for shape in small}.__contains__)
     rows = json.loads(run("doctor", "--plan", "--device", "cpu", "--json").stdout)
-    assert [row["sector"] for row in rows] == ["2KiB", "8MiB"]
+    assert [row["sector_size"] for row in rows] == ["2KiB", "8MiB"]
     table = run("doctor", "--plan", "--device", "cpu").stdout.splitlines()
-    assert table[0].split()[:2] == ["sector", "device"] and len(table) == 3
+    assert table[0].split()[:3] == ["sector", "size", "device"] and len(table) == 3
 
 
 def test_options_of_a_plan_without_a_plan_are_a_mistake_of_usage(own_home: Path) -> None:

@@ -262,8 +262,10 @@ def test_a_whole_window_of_32_gib_passes() -> None:
 
 def test_facts_tell_what_is_proven() -> None:
     facts = read_post(pieces_of("window-2k")).facts()
-    assert facts["proof"]["kind"] == WINDOW and facts["proof"]["sector size"] == "2KiB"
-    assert (facts["sectors"]["count"], facts["sectors"]["first"], facts["sectors"]["last"]) == (2, 100, 107)
+    sector = facts["sector"]
+    assert sector["kind"] == WINDOW and sector["sector_size"] == "2KiB"
+    numbers = [sector[name] for name in ("sectors", "first_sector_number", "last_sector_number")]
+    assert numbers == [2, 100, 107]
     assert json.loads(json.dumps(facts)) == facts
 
 

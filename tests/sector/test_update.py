@@ -240,4 +240,4 @@ def test_facts_name_commitments_and_challenged_nodes() -> None:
     assert facts["sector"]["sector_number"] == 200
     assert facts["commitments"]["comm_d_new"] == SNAP_2K.comm_d_new.hex()
     drawn = challenges(update_shape_of(2 * KIB), SNAP_2K.comm_r_new, 0, DEVICE).tolist()
-    assert facts["challenged nodes"]["partition 0"] == ", ".join(map(str, drawn))
+    assert facts["challenged_nodes"]["partition_0"] == list(drawn)

@@ -111,6 +111,7 @@ class C1:
         registered, shape = self.registered_proof, self.shape
         return {
             "sector": {
+                "kind": shape.kind,
                 "registered_proof": registered.name,
                 "sector_size": shape.name,
                 "sector_number": self.sector_number,
@@ -128,9 +129,8 @@ class C1:
                 "seed": self.seed.hex(),
                 "ticket": self.ticket.hex(),
             },
-            "challenged nodes": {
-                f"partition {partition.index}": ", ".join(map(str, partition.challenges.tolist()))
-                for partition in self.partitions
+            "challenged_nodes": {
+                f"partition_{partition.index}": partition.challenges.tolist() for partition in self.partitions
             },
         }
 
