@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cuzk.api import ProveResult, VerifyResult, prove, synthesize, verify
     from cuzk.engine.jobs import Job, JobResult, Priority
     from cuzk.engine.settings import Settings as EngineSettings
+    from cuzk.errors import CuzkError
     from cuzk.parameters import fetch_parameters, generate_parameters, verify_parameters
     from cuzk.proofs.sector_engine import Engine
     from cuzk.sector.pieces import Pieces, SideInputs
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "CuzkError": "cuzk.errors",
     "Engine": "cuzk.proofs.sector_engine",
     "EngineSettings": "cuzk.engine.settings:Settings",
     "Job": "cuzk.engine.jobs",
@@ -38,6 +40,7 @@ _HOMES = {
     "verify_parameters": "cuzk.parameters",
 }
 __all__ = [
+    "CuzkError",
     "Engine",
     "EngineSettings",
     "Job",

@@ -232,3 +232,9 @@ def test_a_flipped_bit_is_an_unreadable_point_or_does_not_hold(place: int, key_f
     proof[place] ^= 1
     with pytest.raises(ProofError, match=r"point [ABC] is unreadable|does not hold"):
         cuzk.verify(C1, bytes(proof), params=key_folder)
+
+
+def test_the_front_door_has_all_that_it_promises_and_the_error_to_catch() -> None:
+    assert [name for name in cuzk.__all__ if not hasattr(cuzk, name)] == []
+    with pytest.raises(cuzk.CuzkError, match="cannot be read"):
+        cuzk.prove("nowhere.json")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from cuzk import view
 from cuzk.cli.options import (
@@ -57,8 +58,11 @@ def doctor(
             ctx, kind, sector_size, device=device, threads=threads, vram_limit=vram_limit, as_json=as_json
         )
         return
-    if sector_size is not None or vram_limit is not None:
-        raise UsageError("--sector-size and --vram-limit are about plans", next="add --plan, or omit them")
+    is_silent = ctx.get_parameter_source("kind") is ParameterSource.DEFAULT
+    if not is_silent or sector_size is not None or vram_limit is not None:
+        raise UsageError(
+            "--kind, --sector-size and --vram-limit are about plans", next="add --plan, or omit them"
+        )
     from cuzk.reports import machine
 
     sections, is_wrong = machine.examine(params or settings.params), False

@@ -126,6 +126,11 @@ def test_without_a_size_the_plan_has_a_line_for_each_that_networks_use(
     assert table[0].split()[:3] == ["sector", "size", "device"] and len(table) == 3
 
 
-def test_options_of_a_plan_without_a_plan_are_a_mistake_of_usage(own_home: Path) -> None:
-    result = run("doctor", "--vram-limit", "16GiB")
+@pytest.mark.parametrize(
+    "option", [("--vram-limit", "16GiB"), ("--sector-size", "2KiB"), ("--kind", "snap"), ("--kind", "porep")]
+)
+def test_options_of_a_plan_without_a_plan_are_a_mistake_of_usage(
+    option: tuple[str, str], own_home: Path
+) -> None:
+    result = run("doctor", *option)
     assert result.exit_code == 2 and "add --plan" in result.stderr
