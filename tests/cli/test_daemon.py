@@ -245,3 +245,12 @@ def test_an_address_is_blamed_on_the_option_that_gave_it(option: str, value: str
     result = run("serve", option, value)
     assert result.exit_code == 2
     assert re.search(rf"{value}' is no address\n +where: {option}\n", result.stderr), result.stderr
+
+
+def test_a_library_that_is_missing_is_the_machines_fault(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    result = run("status", "-a", "unix:///nowhere.sock")
+    assert result.exit_code == 1
+    assert "pip install '.[server]' in a clone of cuzk" in result.stderr
