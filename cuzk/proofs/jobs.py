@@ -18,7 +18,7 @@ from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import FreeValues, free_counts
 from cuzk.engine.seam import Needs
 from cuzk.engine.turn import Turn
-from cuzk.errors import InputError, ProofError, ResourceError
+from cuzk.errors import ProofError, ResourceError
 from cuzk.groth16.parameters.params_file import Parameters
 from cuzk.groth16.proof import PROOF_BYTES, Proof
 from cuzk.groth16.prove import Randomizers, Sums, assemble, begin_proof
@@ -138,7 +138,7 @@ class ProofWork:
         inputs = self._given.public_inputs(partition)
         try:
             return self.setup.verifier.verify_partition(inputs, Proof.from_bytes(proof))
-        except InputError:
+        except ProofError:
             return False
 
     def assemble(self, proofs: Sequence[bytes]) -> bytes:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
-from cuzk.errors import InputError
+from cuzk.errors import InputError, ProofError
 from cuzk.groth16.proof import PROOF_BYTES, Proof, join_proofs, split_proofs
 
 A, B, C = G1Point() * Scalar(3), G2Point() * Scalar(4), G1Point() * Scalar(5)
@@ -43,7 +43,7 @@ def test_a_length_that_is_no_multiple_is_refused(size: int) -> None:
 def test_a_damaged_point_is_named_with_its_place(name: str, offset: int) -> None:
     data = bytearray(Proof.from_points(A, B, C).to_bytes())
     data[offset] &= 0x7F  # no longer marked as compressed
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(ProofError) as raised:
         Proof.from_bytes(bytes(data)).points(where="partition 7")
     assert raised.value.where == "partition 7" and raised.value.what.startswith(f"point {name} ")
 
@@ -56,6 +56,6 @@ def test_damaged_bytes_are_refused_or_stand_for_other_points(damage: list[tuple[
         data[offset] ^= mask
     try:
         points = Proof.from_bytes(bytes(data)).points()
-    except InputError:
+    except ProofError:
         return
     assert Proof.from_points(*points).to_bytes() == data
