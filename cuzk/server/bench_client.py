@@ -14,7 +14,7 @@ from cuzk.benchmarks.jobs import BenchedJob, JobsBench, prove_many
 from cuzk.errors import CuzkError, InputError, ProofError
 from cuzk.events import OnEvent, ignore
 from cuzk.proofs.sources import pieces_or_c1
-from cuzk.sector.claim import POREP
+from cuzk.sector.claim import POREP, SHORT
 from cuzk.sector.document import read_document
 from cuzk.sector.pieces import SideInputs
 from cuzk.server import proving_pb2 as pb
@@ -43,7 +43,7 @@ def request_from(file: Path, beside: SideInputs) -> pb.SubmitProofRequest:
             raise InputError(
                 "the file holds neither a list of vanilla proofs nor an envelope of them",
                 where=str(file),
-                next=f"a Commit 1 output is proven as porep, not as {beside.kind}",
+                next=f"a Commit 1 output is proven as porep, not as {SHORT[kind.name]}",
             )
         request.vanilla_proof = given
         return request

@@ -144,7 +144,7 @@ def test_pieces_of_other_kinds_are_sent_as_curio_sends_them(
 @pytest.mark.parametrize(
     ("kind", "file", "says", "code"),
     [
-        ("wpost", "porep/2k-zero.json", "neither a list of vanilla proofs nor an envelope", 1),
+        ("window-post", "porep/2k-zero.json", "is proven as porep, not as wpost", 1),
         ("snap", "other/window-2k.json", "this is a wpost input", 2),
         ("porep", "other/window-2k.vanilla.json", "give the output of Commit 1", 2),
     ],
