@@ -42,6 +42,11 @@ class DiskError(ResourceError):
     """A file cannot be read or written: its disk fails or is full, or nobody may."""
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Whether one that makes do with less may succeed: not where a disk fails."""
+    return isinstance(error, ResourceError) and not isinstance(error, DiskError)
+
+
 class BusyError(ResourceError):
     """There is no room now, because of other work; when that has ended there will be. Ask again."""
 

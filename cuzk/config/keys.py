@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from cuzk.engine.settings import GPU_LOCKS, Settings
 from cuzk.server.address import parse_address, require_tcp
@@ -108,12 +107,10 @@ def _tcp_address_or_none(value: str) -> str:
     return value
 
 
-def _url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-    except ValueError:  # a [ without its ]
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+def _gateway(value: str) -> str:
+    from cuzk.groth16.parameters.fetch import is_gateway  # which takes its time to load
+
+    if not is_gateway(value):
         raise ValueError(f"is {value!r}, no URL such as https://host/path/")
     return value
 
@@ -180,7 +177,7 @@ KEYS: dict[str, Key] = {
         meaning="folder that is searched first for Groth16 parameters, as `--params`",
     ),
     "parameters.gateway": Key(
-        field="gateway", kinds=(str,), parse=_url, silent="the public one",
+        field="gateway", kinds=(str,), parse=_gateway, silent="the public one",
         meaning="URL that `cuzk params fetch` downloads from",
     ),
     "gpus.devices": Key(

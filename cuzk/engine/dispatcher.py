@@ -17,7 +17,7 @@ from cuzk.engine.jobs import Run, Stage, Status, Unit
 from cuzk.engine.placing import Close, Open, Prepare, Prove, closing
 from cuzk.engine.seam import Prover
 from cuzk.engine.turn import Turn
-from cuzk.errors import DeviceError, DeviceFault, DiskError, ProofError, ResourceError
+from cuzk.errors import DeviceError, DeviceFault, ProofError, ResourceError, lacks_memory
 
 T = TypeVar("T")
 
@@ -271,8 +271,7 @@ class Dispatcher:
     def _after_exception(self, unit: Unit, device: Device, error: Exception) -> Verdict:
         if self._board.is_dropped(unit):
             return Verdict.OVER
-        is_short = isinstance(error, ResourceError) and not isinstance(error, DiskError)
-        if is_short and device.name not in unit.short:
+        if lacks_memory(error) and device.name not in unit.short:
             unit.short.add(device.name)  # the setup is opened anew, and may make do with less
             self._board.say(What.SHORT_OF_MEMORY, unit=unit, device=device, text=str(error))
             self._make_ready(unit)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cuzk.circuit.builder import Circuit
 from cuzk.engine.seam import Needs
-from cuzk.errors import DiskError, ResourceError
+from cuzk.errors import lacks_memory
 from cuzk.events import Notice, OnEvent
 from cuzk.groth16.gpu.card_plan import CardFacts, CardPlan, ReaderBytes, of_decoder
 from cuzk.groth16.gpu.synthesis_plan import synthesis_layout
@@ -95,9 +95,7 @@ class Place:
         """Where memory has run out the next target makes do with less. False if that was tried often enough,
         and for any other error.
         """
-        if not isinstance(error, ResourceError) or isinstance(error, DiskError):
-            return False
-        if self._most is None or self._times == _TIMES:
+        if not lacks_memory(error) or self._most is None or self._times == _TIMES:
             return False
         self._times += 1
         self._most = self._most * _LESS[0] // _LESS[1]

@@ -33,9 +33,8 @@ class Access:
 
     def credentials(self) -> Any:
         """For a secure port of gRPC, None for a plain one. Raises as `context`."""
-        if (
-            self.context() is None
-        ):  # it says what is wrong with certificate and key; gRPC does on stderr alone
+        # It says what is wrong with certificate and key, where gRPC does on stderr alone.
+        if self.context() is None:
             return None
         assert self.certificate is not None and self.key is not None
         authority = None if self.client_ca is None else _content(self.client_ca)

@@ -24,13 +24,11 @@ def write_down(book: Book, feeder: Feeder, journal: Journal) -> None:
 
     def ended(entry: Entry) -> None:
         assert entry.outcome is not None, entry.id
-        if entry.outcome.is_suspect:
-            pass  # that it was begun stays written down
-        elif entry.outcome.is_handed_back:
-            journal.handed_back(entry)
-        else:
+        if not entry.outcome.is_handed_back:
             journal.ended(entry)
             journal.forget(most=book.kept, before=book.now() - book.kept_s)
+        elif not entry.outcome.is_suspect:  # of a suspect it stays written down that it was begun
+            journal.handed_back(entry)
 
     book.on_accepted.append(journal.accepted)
     book.on_kept.append(journal.kept)

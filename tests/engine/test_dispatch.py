@@ -608,16 +608,24 @@ def test_a_setup_that_cannot_be_opened_anywhere_fails_its_jobs_with_the_cause_an
 # ---- several devices ----
 
 
+def open_on_all(hall: Hall, *setups: FakeSetup) -> None:
+    """By the first worker of each device, for a job that is then done."""
+    for setup in setups:
+        job = hall.submit(FakeWork(f"before {setup.name}", setup=setup))
+        hall.prepare()
+        for device in hall.devices:
+            errand = hall.next_for(device.workers[0].number)
+            assert isinstance(errand, Open)
+            hall.open(errand)
+        hall.run_all()
+        assert status_of(job) is Status.COMPLETED
+
+
 def waiting_hall(cards: int = 3) -> Hall:
     """All workers have the same setup open and found nothing to do."""
     hall = Hall({f"cuda:{k}": GIB for k in range(cards)})
-    hall.submit(FakeWork("before"))
-    hall.prepare()
-    for k in range(0, 2 * cards, 2):
-        errand = hall.next_for(k)
-        assert isinstance(errand, Open)
-        hall.open(errand)
-    assert hall.prove_all() == ["before 0"] and all(hall.next_for(k) is None for k in range(2 * cards))
+    open_on_all(hall, FakeSetup())
+    assert all(hall.next_for(k) is None for k in range(2 * cards))
     return hall
 
 
@@ -680,14 +688,7 @@ def test_what_was_left_to_a_device_that_then_stands_still_is_for_others() -> Non
 def test_urgent_work_goes_where_it_comes_in_between_and_not_where_its_own_prover_is_busy() -> None:
     hall = Hall(TWO_CARDS)
     large, window = FakeSetup("large"), FakeSetup("window")
-    for setup in (large, window):
-        hall.submit(FakeWork(f"before {setup.name}", setup=setup))
-        hall.prepare()
-        for k in (0, 2):
-            errand = hall.next_for(k)
-            assert isinstance(errand, Open)
-            hall.open(errand)
-        hall.run_all()
+    open_on_all(hall, large, window)
     hall.submit(FakeWork("first", setup=window), HIGH)
     hall.prepare()
     assert hall.take(0) is not None
@@ -1060,14 +1061,7 @@ def busy_hall() -> Hall:
     """On each of two cards a worker computes; worker 1 waits for its device; worker 3 has nothing to do."""
     hall = Hall(TWO_CARDS)
     usual, urgent = FakeSetup("usual"), FakeSetup("urgent")
-    for setup in (usual, urgent):
-        hall.submit(FakeWork(f"before {setup.name}", setup=setup))
-        hall.prepare()
-        for k in (0, 2):
-            errand = hall.next_for(k)
-            assert isinstance(errand, Open)
-            hall.open(errand)
-        hall.run_all()
+    open_on_all(hall, usual, urgent)
     hall.submit(FakeWork("slow", partitions=(0, 1, 2), setup=usual))
     hall.prepare()
     assert all(hall.take(k) is not None for k in (0, 2, 1))

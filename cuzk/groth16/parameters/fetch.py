@@ -66,12 +66,17 @@ def fetch(
     return path
 
 
-def _address(gateway: str) -> str:
+def is_gateway(url: str) -> bool:
+    """Whether it may be one, by its form."""
     try:
-        parts = urlsplit(gateway)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+        parts = urlsplit(url)
+    except ValueError:  # a [ without its ]
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _address(gateway: str) -> str:
+    if not is_gateway(gateway):
         raise UsageError(
             f"{gateway!r:.80} is no URL of a gateway",
             where="--gateway",
