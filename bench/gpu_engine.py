@@ -1,28 +1,38 @@
 """Many sectors through an engine: `python3 -m bench.gpu_engine --out FOLDER [--devices cuda:0,cuda:1]`.
 
-The same synthetic input again and again, some at once: on the first card under either lock, then on all cards
-together, with as many more. Parameters are made in the memory of the cards, and every proof is verified. What
-kernels took is told by the cards' own clocks; figures are those of `cuzk bench multi`.
+The same synthetic input again and again, some at once: on the first card under either lock, then on two,
+four, ... and all cards together, with as many more. Then one sector after another on all of them: all its
+partitions, and as many as give each card two. Parameters are made in the memory of the cards, and every proof
+is verified. What kernels took is told by the cards' own clocks; figures are those of `cuzk bench multi`.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import cuzk
+from bench.peak_memory import forget_peak, peak_bytes
 from bench.runner import machine_of
 from bench.tables import markdown
 from cuzk.benchmarks.jobs import bench_jobs
 from cuzk.events import Event, StageDone
 from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api
+from cuzk.timeline.record import Timeline
 from cuzk.units import format_size, parse_size
 
-#: What was wanted before anything was measured: a share of the time, parts of one, and a ratio.
+#: What was wanted before anything was measured: a share of the time, parts of one, a ratio; of several cards
+#: each one's share, what a round of partitions may take against their kernels, bytes of the host a card.
 KERNELS_PERCENT, MORE_THAN_KERNELS, TWICE = 99.0, 0.03, 1.95
+EACH_PERCENT, ROUND, HOST_A_CARD = 97.0, 1.10, 4 << 30
+#: Sectors one at a time.
+ALONE = 5
 Fact = dict[str, Any]
 
 
@@ -43,16 +53,33 @@ def main() -> None:
         "runs": [],
     }
     runs = [(options.devices[:1], "narrow"), (options.devices[:1], "coarse")]
-    runs += [(options.devices, "narrow")] if len(options.devices) > 1 else []
+    runs += [(options.devices[:cards], "narrow") for cards in card_numbers(len(options.devices))]
     for devices, lock in runs:
         facts["runs"].append(measured(source, devices, lock, options))
         (options.out / "gpu_engine.json").write_text(json.dumps(facts, indent=1))
         print(engine_table(facts), flush=True)
-    for text in verdicts(facts["runs"]):
+    partitions = facts["runs"][0]["partitions"]
+    facts["alone"] = alone(source, options, partitions)
+    (options.out / "gpu_engine.json").write_text(json.dumps(facts, indent=1))
+    for text in [*verdicts(facts["runs"]), *verdicts_alone(facts)]:
         print(text)
 
 
+def card_numbers(cards: int) -> list[int]:
+    """Two, four, ... and all."""
+    return sorted({*(1 << k for k in range(1, cards.bit_length()) if 1 << k <= cards), cards} - {0, 1})
+
+
 def measured(source: Any, devices: list[str], lock: Any, options: argparse.Namespace) -> Fact:
+    cpu_s = 0.0
+
+    def hear_warmth(event: Event) -> None:
+        nonlocal cpu_s
+        hear(event)
+        if isinstance(event, StageDone) and event.name.startswith("warm-up"):
+            forget_peak()
+            cpu_s = time.process_time()
+
     result = bench_jobs(
         source,
         lambda recorder: cuzk.Engine(
@@ -66,15 +93,48 @@ def measured(source: Any, devices: list[str], lock: Any, options: argparse.Names
         concurrency=options.concurrency * len(devices),
         warm_up=len(devices),
         timeline=options.out / f"gpu_engine_{len(devices)}_{lock}.log",
-        on_event=hear,
+        on_event=hear_warmth,
     )
     assert len(result.completed) == result.count, [job.error for job in result.jobs if job.error]
-    return {"cards": len(devices), "lock": lock, "partitions": result.partitions, **result.facts()}
+    return {
+        "cards": len(devices),
+        "lock": lock,
+        "partitions": result.partitions,
+        "process": {"cpu_s": time.process_time() - cpu_s, "peak_bytes": peak_bytes()},
+        **result.facts(),
+    }
 
 
 def hear(event: Event) -> None:
     if isinstance(event, StageDone) and event.seconds >= 1:
         print(f"{event.name}: {event.seconds:.1f} s", flush=True)
+
+
+def alone(source: Any, options: argparse.Namespace, partitions: int) -> list[Fact]:
+    """Milliseconds from handing in to the verified proof, of a sector after another on all cards.
+
+    rounds  how many partitions the busiest card proves, one after another
+    """
+    cards, log = len(options.devices), io.BytesIO()
+    facts: list[Fact] = []
+    with cuzk.Engine(
+        devices=options.devices, synthetic=True, recorder=Timeline(log), on_event=hear
+    ) as engine:
+        engine.preload(options.sector_size, kind=options.kind)
+        for number in sorted({partitions, min(partitions, 2 * cards)}):
+            walls = []
+            for k in range(ALONE + 1):
+                begin = time.perf_counter()
+                job = engine.submit(source, request_id=f"{number} partitions {k}", partitions=range(number))
+                result = job.wait()
+                assert result is not None
+                result.require_proof()
+                walls.append((time.perf_counter() - begin) * 1000)
+            rounds = -(-number // cards)
+            facts.append({"cards": cards, "partitions": number, "rounds": rounds, "wall_ms": walls[1:]})
+            print(facts[-1], flush=True)
+    (options.out / "gpu_engine_alone.log").write_bytes(log.getvalue())
+    return facts
 
 
 def host_ms(run: Fact) -> float:
@@ -124,11 +184,32 @@ def verdicts(runs: list[Fact]) -> list[str]:
         (f"the narrow lock gains {gain:.0f} ms a partition, its host part takes {host:.0f} ms", gain >= host),
     ]
     for run in both:
-        ratio = narrow["proof_s"] / run["proof_s"]
-        wanted = TWICE * run["cards"] / 2
-        found.append(
-            (f"{run['cards']} cards prove {ratio:.2f} times as fast, wanted {wanted:.2f}", ratio >= wanted)
-        )
+        ratio, cards = narrow["proof_s"] / run["proof_s"], run["cards"]
+        wanted = TWICE * cards / 2
+        least = min(one["efficiency_percent"] for one in run["kernels"].values())
+        a_card = (run["process"]["peak_bytes"] - narrow["process"]["peak_bytes"]) / (cards - 1)
+        found += [
+            (f"{cards} cards prove {ratio:.2f} times as fast, wanted {wanted:.2f}", ratio >= wanted),
+            (f"of {cards} cards each runs {least:.1f} %, wanted {EACH_PERCENT} %", least >= EACH_PERCENT),
+            (
+                f"the host takes {a_card / (1 << 30):.2f} GiB a card more, wanted {HOST_A_CARD >> 30}",
+                a_card < HOST_A_CARD,
+            ),
+        ]
+    return told(found)
+
+
+def verdicts_alone(facts: Fact) -> list[str]:
+    a_partition = median(one["partition_ms"] for one in facts["runs"][0]["kernels"].values())
+    found = []
+    for fact in facts["alone"]:
+        ratio = median(fact["wall_ms"]) / fact["rounds"] / a_partition
+        text = f"{fact['partitions']} partitions on {fact['cards']} cards take {ratio:.2f} times the kernels"
+        found.append((f"{text} of {fact['rounds']}, wanted {ROUND:.2f}", ratio <= ROUND))
+    return told(found)
+
+
+def told(found: list[tuple[str, bool]]) -> list[str]:
     return [f"{'reached' if is_reached else 'MISSED'}: {text}" for text, is_reached in found]
 
 

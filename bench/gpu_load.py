@@ -35,6 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.field import encoding  # noqa: E402
 from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
+from bench.peak_memory import forget_peak, peak_bytes  # noqa: E402
 from bench.runner import machine_of  # noqa: E402
 from cuzk.groth16.gpu import points_on_card  # noqa: E402
 from cuzk.groth16.gpu.card_plan import form_of  # noqa: E402
@@ -164,7 +165,7 @@ def measure_cards(cards: list[CudaDevice], path: Path) -> None:
                     times.append(load_all(some, PointsOfFile(file, is_shared=together)))
             report(
                 part="cards", cards=len(some), together=together, chunk_log2=log2, gb=gigabytes,
-                seconds=times, read_gb=sum(read.sizes) / RUNS / 1e9, peak_kib=peak_kib(),
+                seconds=times, read_gb=sum(read.sizes) / RUNS / 1e9, peak_bytes=peak_bytes(),
             )  # fmt: skip
 
 
@@ -177,17 +178,6 @@ class ReadBytes:
     def __call__(self, first: int, out: np.ndarray[Any, Any]) -> None:
         self.sizes.append(out.nbytes)
         self._read(first, out)
-
-
-def forget_peak() -> None:
-    """What `peak_kib` tells begins anew."""
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def peak_kib() -> int:
-    """The most that was resident of this process; whether pinned pages count is the driver's affair."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def measure_disk(cards: list[CudaDevice], path: Path) -> None:

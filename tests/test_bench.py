@@ -154,6 +154,7 @@ def engine_run(cards: int, lock: str, proof_s: float) -> dict[str, Any]:
         "kernels": {
             f"cuda:{k}": {"efficiency_percent": 99.5 - k, "partition_ms": 800.0} for k in range(cards)
         },
+        "process": {"cpu_s": 20.0, "peak_bytes": (10 + 3 * cards) << 30},
         "peak_bytes": {"host memory": 1 << 30, **{f"cuda:{k}": 70 << 30 for k in range(cards)}},
     }
 
@@ -193,9 +194,27 @@ def test_runs_of_an_engine_are_held_against_what_was_wanted() -> None:
         "reached: a proof takes +2.5% against its kernels, wanted 3%",
         "reached: the narrow lock gains 30 ms a partition, its host part takes 20 ms",
         "MISSED: 2 cards prove 1.91 times as fast, wanted 1.95",
+        "reached: of 2 cards each runs 98.5 %, wanted 97.0 %",
+        "reached: the host takes 3.00 GiB a card more, wanted 4",
     ]
     table = gpu_engine.engine_table({"runs": runs}).splitlines()
     assert table[2] == (
         "| 1, narrow | 5, 3 at once | 8.20 s | 8.00 s | +2.5% | 99.5 % | 20 ms | 24.0 s | 70 GiB |"
     )
     assert "| 99.5 %, 98.5 % |" in table[4]
+
+
+def test_sectors_alone_are_held_against_the_kernels_of_the_busiest_card() -> None:
+    alone = [
+        {"cards": 4, "partitions": 8, "rounds": 2, "wall_ms": [1750.0, 1760.0, 1900.0]},
+        {"cards": 4, "partitions": 10, "rounds": 3, "wall_ms": [2880.0, 2880.0, 2880.0]},
+    ]
+    assert gpu_engine.verdicts_alone({"runs": [engine_run(1, "narrow", 8.2)], "alone": alone}) == [
+        "reached: 8 partitions on 4 cards take 1.10 times the kernels of 2, wanted 1.10",
+        "MISSED: 10 partitions on 4 cards take 1.20 times the kernels of 3, wanted 1.10",
+    ]
+
+
+@pytest.mark.parametrize(("cards", "expected"), [(1, []), (2, [2]), (3, [2, 3]), (4, [2, 4]), (8, [2, 4, 8])])
+def test_several_cards_are_measured_in_powers_of_two_and_all(cards: int, expected: list[int]) -> None:
+    assert gpu_engine.card_numbers(cards) == expected
