@@ -31,6 +31,7 @@ from cuzk.circuit.numbers import (
 )
 from cuzk.circuit.poseidon import poseidon
 from cuzk.circuit.witness import FreeValues
+from cuzk.sector.arrays import Counts
 from cuzk.sector.porep.c1 import C1
 from cuzk.sector.porep.shape import DRG_DEGREE, LABEL_PARENTS, PARENTS, PorepShape
 from cuzk.sector.shape import NODE_BYTES
@@ -104,33 +105,35 @@ def label_parents(builder: CircuitBuilder, columns: Sequence[Sequence[int]], lay
 def free_values(c1: C1, index: int) -> FreeValues:
     """The values of the circuit's free variables for one partition, in the order of their allocation.
 
-    Index bits come from the paths and node bits from the labelings; nothing is checked here.
+    Index bits come from the paths and node bits from the labelings; nothing is checked here. All challenges
+    are taken at once: this holds Python's lock, which whoever feeds a GPU wants.
     """
-    shape, partition = c1.shape, c1.partitions[index]
-    roots = (c1.replica_id, c1.comm_d, c1.comm_r, partition.comm_r_last, partition.comm_c)
-    nodes = [np.frombuffer(b"".join(roots), dtype=np.uint8).reshape(-1, NODE_BYTES)]
-    bits = []
-    arities = shape.path_arities
-    for number, node in enumerate(partition.challenges):
-        d_path, r_path = partition.d_paths[number], partition.r_paths[number]
-        own, *parents = range(1 + PARENTS)
-        nodes += [d_path.leaves[None], d_path.siblings]
-        bits.append(index_bits(d_path.indices, shape.d_arities))
-        for parent in parents:
-            path = partition.c_paths[number, parent]
-            nodes += [partition.columns[number, parent], path.siblings]
-            bits.append(index_bits(path.indices, arities))
-        own_path = partition.c_paths[number, own]
-        nodes += [r_path.siblings, own_path.siblings]
-        bits += [
-            bits_of(int(node), NODE_BITS),
-            index_bits(r_path.indices, arities),
-            index_bits(own_path.indices, arities),
-        ]
-    return FreeValues(numbers=np.concatenate(nodes), bits=np.concatenate(bits))
+    shape, own = c1.shape, c1.partitions[index]
+    count, arities = len(own.challenges), shape.path_arities
+    roots = (c1.replica_id, c1.comm_d, c1.comm_r, own.comm_r_last, own.comm_c)
+    of_node, of_parents = own.c_paths[:, 0], own.c_paths[:, 1:]
+    numbers = [
+        own.d_paths.leaves[:, None],
+        own.d_paths.siblings,
+        np.concatenate([own.columns[:, 1:], of_parents.siblings], axis=2).reshape(count, -1, NODE_BYTES),
+        own.r_paths.siblings,
+        of_node.siblings,
+    ]
+    bits = [
+        index_bits(own.d_paths.indices, shape.d_arities),
+        index_bits(of_parents.indices, arities).reshape(count, -1),
+        bits_of(own.challenges, NODE_BITS),
+        index_bits(own.r_paths.indices, arities),
+        index_bits(of_node.indices, arities),
+    ]
+    of_challenges = np.concatenate(numbers, axis=1).reshape(-1, NODE_BYTES)
+    shared = np.frombuffer(b"".join(roots), dtype=np.uint8).reshape(-1, NODE_BYTES)
+    return FreeValues(
+        numbers=np.concatenate([shared, of_challenges]), bits=np.concatenate(bits, axis=1).ravel()
+    )
 
 
-def bits_of(value: int, count: int) -> NDArray[np.uint8]:
-    """`count` bits of a value, lowest first."""
-    assert 0 <= value < 1 << count, (value, count)
-    return np.array([value >> i & 1 for i in range(count)], dtype=np.uint8)
+def bits_of(values: Counts, count: int) -> NDArray[np.uint8]:
+    """(n, count) bits of (n,) values, lowest first."""
+    assert (values >> count == 0).all(), (values, count)
+    return (values[:, None] >> np.arange(count) & 1).astype(np.uint8)

@@ -7,6 +7,7 @@ filecoin-proofs 19.1.0 with bellperson 0.27.0.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from cuzk.circuit.numbers import free_bits
 from cuzk.circuit.porep import build, challenge, commitments, free_values
 from cuzk.circuit.sha256 import constant_bits_be
 from cuzk.proofs.kinds import built_circuit
+from cuzk.sector.merkle import Paths
 from cuzk.sector.porep.c1_reader import read_c1
 from cuzk.sector.porep.registered_proof import registered_proof
 from cuzk.sector.porep.shape import PorepShape, porep_shape, porep_shapes
@@ -185,6 +187,33 @@ def test_a_sector_that_nobody_sealed_satisfies_every_row_and_gives_a_verifiers_i
     last = c1.partition_count - 1
     assignment, _ = satisfying(circuit, free_values(c1, last))
     assert (assignment.inputs[1:] == c1.public_inputs(last)).all()
+
+
+def test_free_values_are_in_the_order_in_which_the_circuit_allocates_them() -> None:
+    """Challenge by challenge, parent by parent, as `challenge` is written; of paths with many levels."""
+    name = "StackedDrg32GiBV1_1"
+    c1 = synthesize(registered_proof(name), seed=1, device=DEVICE, progress=lambda done, total: None)
+    given, shape = c1.partitions[1], c1.shape
+    numbers = [c1.replica_id, c1.comm_d, c1.comm_r, given.comm_r_last, given.comm_c]
+    bits: list[int] = []
+
+    def path(paths: Paths, *at: int, arities: Sequence[int] = shape.path_arities) -> None:
+        numbers.extend(map(bytes, paths.siblings[at]))
+        for index, arity in zip(paths.indices[at].tolist(), arities, strict=True):
+            bits.extend(index >> i & 1 for i in range(arity.bit_length() - 1))
+
+    for number, node in enumerate(given.challenges.tolist()):
+        numbers.append(bytes(given.d_paths.leaves[number]))
+        path(given.d_paths, number, arities=shape.d_arities)
+        for parent in range(1, 15):
+            numbers.extend(map(bytes, given.columns[number, parent]))
+            path(given.c_paths, number, parent)
+        bits.extend(node >> i & 1 for i in range(64))
+        path(given.r_paths, number)
+        path(given.c_paths, number, 0)
+    free = free_values(c1, 1)
+    assert free.numbers.tobytes() == b"".join(numbers)
+    assert free.bits.tolist() == bits
 
 
 def test_no_instance_reads_a_variable_twice() -> None:

@@ -35,10 +35,9 @@ from cuzk.sector.path_check import (
     poseidon_roots,
     require_below_r,
 )
-from cuzk.sector.porep.challenges import challenges
 from cuzk.sector.porep.inputs import COLUMN_NAMES, RUN_C1_AGAIN, PartitionInput, Statement
-from cuzk.sector.porep.labels import label_of, label_parents
-from cuzk.sector.porep.public_inputs import graph_of, public_inputs
+from cuzk.sector.porep.labels import label_parents, labels_of
+from cuzk.sector.porep.public_inputs import opened_nodes, public_inputs
 from cuzk.sector.porep.registered_proof import RegisteredProof
 from cuzk.sector.porep.replica_id import replica_id
 from cuzk.sector.porep.shape import PorepShape
@@ -237,14 +236,13 @@ def _label_parent_place(challenge: int, layer: int, parent: int) -> str:
 
 def _check_nodes(c1: C1, partition: PartitionInput, where: str) -> None:
     """Challenges, parents, and the layers and nodes that labels say they have."""
-    expected = np.array(challenges(c1.statement, partition.index))
+    columns = opened_nodes(c1.statement, partition.index)
+    expected = columns[:, 0]
     if at := first(partition.challenges != expected):
         what = (
             f"node {partition.challenges[at]} is opened, but replica_id and seed ask for node {expected[at]}"
         )
         _fail(what, f"{where}, challenge {at[0]}", OTHER_SECTOR)
-    graph = graph_of(c1.registered_proof)
-    columns = np.array([[node, *graph.parents(node)] for node in expected.tolist()])
     if at := first(partition.column_nodes != columns):
         what = f"node {partition.column_nodes[at]} is opened, but the graph has node {columns[at]}"
         _fail(what, f"{where}, challenge {at[0]}, column of {COLUMN_NAMES[at[1]]}", OTHER_SECTOR)
@@ -281,18 +279,17 @@ def _check_columns(partition: PartitionInput, device: CpuDevice, where: str) -> 
 def _check_labels(c1: C1, partition: PartitionInput, where: str) -> None:
     """Labels' parents are rows of the parents' columns, and hash to the challenged node's own column."""
     parents = partition.labelings.parents
+    given, rows = as_limbs(parents), as_limbs(partition.columns)  # in eight bytes at a time
     for layer in range(c1.shape.layers):
         columns, layers = label_parents(layer)
-        differs = (parents[:, layer] != partition.columns[:, columns, layers]).any(axis=-1)
-        if at := first(differs):
+        if at := first((given[:, layer] != rows[:, columns, layers]).any(axis=-1)):
             column, below = int(columns[at[1]]), int(layers[at[1]])
             what = f"the parent is not the label of {COLUMN_NAMES[column]} in layer {below + 1}"
             _fail(what, f"{where}, {_label_parent_place(at[0], layer, at[1])}")
-        for challenge, node in enumerate(partition.challenges.tolist()):
-            computed = label_of(c1.replica_id, layer, node, parents[challenge, layer].tobytes())
-            if computed != partition.columns[challenge, 0, layer].tobytes():
-                what = "the label does not recompute from replica_id and its parents"
-                _fail(what, f"{where}, {_row_place(challenge, 0, layer)}", OTHER_SECTOR)
+        computed = labels_of(c1.replica_id, layer, partition.challenges, parents[:, layer])
+        if at := first((computed != partition.columns[:, 0, layer]).any(axis=-1)):
+            what = "the label does not recompute from replica_id and its parents"
+            _fail(what, f"{where}, {_row_place(at[0], 0, layer)}", OTHER_SECTOR)
 
 
 def _check_encoding(partition: PartitionInput, where: str) -> None:

@@ -1,41 +1,56 @@
-"""One block of the ChaCha keystream, the generator behind parents (8 rounds) and synthetic challenges (20).
+"""Blocks of the ChaCha keystream, the generator behind parents (8 rounds) and synthetic challenges (20).
 
-Plain integers: a block takes 0.1 ms, and a sector needs a few hundred. Source: RFC 8439, section 2.3; with 8
-rounds the same function.
+Many blocks at once, each word of theirs an array: 0.3 ms of 20 rounds, 0.1 ms of 8, whether of one block or
+of fifty. Source: RFC 8439, section 2.3; with 8 rounds the same function.
 """
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint32]
 
 BLOCK_BYTES = 64
 
-_CONSTANTS = struct.unpack("<4I", b"expand 32-byte k")
-_MASK = 0xFFFFFFFF
-_COLUMNS_THEN_DIAGONALS = (
-    (0, 4, 8, 12),
-    (1, 5, 9, 13),
-    (2, 6, 10, 14),
-    (3, 7, 11, 15),
-    (0, 5, 10, 15),
-    (1, 6, 11, 12),
-    (2, 7, 8, 13),
-    (3, 4, 9, 14),
-)
+_CONSTANTS = np.frombuffer(b"expand 32-byte k", dtype="<u4")
 
 
-def chacha_block(key: bytes, counter_and_nonce: bytes, *, rounds: int) -> bytes:
-    """64 bytes of keystream. `counter_and_nonce` is words 12..15 of the state as 16 little-endian bytes."""
-    start = (*_CONSTANTS, *struct.unpack("<8I", key), *struct.unpack("<4I", counter_and_nonce))
-    state = list(start)
+def chacha_blocks(given: Sequence[bytes], *, rounds: int) -> list[bytes]:
+    """64 bytes of keystream for each of the given 48, words 4..15 of a state: key, counter and nonce."""
+    start = np.empty((4, 4, len(given)), dtype=np.uint32)
+    start[0] = _CONSTANTS[:, None]
+    start[1:] = np.frombuffer(b"".join(given), dtype="<u4").reshape(-1, 3, 4).transpose(1, 2, 0)
+    a, b, c, d = start
     for _ in range(rounds // 2):
-        for quarter in _COLUMNS_THEN_DIAGONALS:
-            _quarter_round(state, *quarter)
-    return struct.pack("<16I", *((x + y) & _MASK for x, y in zip(state, start, strict=True)))
+        a, b, c, d = _quarter_rounds(a, b, c, d)
+        b, c, d = _rolled(b, 1), _rolled(c, 2), _rolled(d, 3)  # diagonals become columns
+        a, b, c, d = _quarter_rounds(a, b, c, d)
+        b, c, d = _rolled(b, 3), _rolled(c, 2), _rolled(d, 1)
+    blocks = np.stack([a, b, c, d]) + start
+    stream = blocks.transpose(2, 0, 1).astype("<u4").tobytes()
+    return [stream[first : first + BLOCK_BYTES] for first in range(0, len(stream), BLOCK_BYTES)]
 
 
-def _quarter_round(state: list[int], a: int, b: int, c: int, d: int) -> None:
-    for left, right, mixed, distance in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-        state[left] = (state[left] + state[right]) & _MASK
-        word = state[mixed] ^ state[left]
-        state[mixed] = (word << distance | word >> 32 - distance) & _MASK
+def _quarter_rounds(a: Words, b: Words, c: Words, d: Words) -> tuple[Words, Words, Words, Words]:
+    """Of the four columns of every state at once."""
+    a = a + b
+    d = _rotated(d ^ a, 16)
+    c = c + d
+    b = _rotated(b ^ c, 12)
+    a = a + b
+    d = _rotated(d ^ a, 8)
+    c = c + d
+    b = _rotated(b ^ c, 7)
+    return a, b, c, d
+
+
+def _rotated(words: Words, distance: int) -> Words:
+    rotated: Words = words << np.uint32(distance) | words >> np.uint32(32 - distance)
+    return rotated
+
+
+def _rolled(row: Words, by: int) -> Words:
+    return np.concatenate([row[by:], row[:by]])

@@ -7,9 +7,10 @@ Source: storage-proofs-porep, stacked/vanilla/challenges.rs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b, sha256
 
-from cuzk.sector.porep.chacha import BLOCK_BYTES, chacha_block
+from cuzk.sector.porep.chacha import BLOCK_BYTES, chacha_blocks
 from cuzk.sector.porep.inputs import Statement
 from cuzk.sector.porep.registered_proof import Feature
 
@@ -26,26 +27,24 @@ def challenges(statement: Statement, partition: int) -> list[int]:
     numbers = range(partition * shape.challenges, (partition + 1) * shape.challenges)
     if feature is Feature.SYNTHETIC:
         candidates = min(shape.nodes, SYNTHETIC_CANDIDATES)
-        return [
-            synthetic_candidate(chosen, statement.replica_id, statement.comm_r, shape.nodes)
-            for chosen in synthetic_choices(numbers, statement.replica_id, statement.seed, candidates)
-        ]
+        chosen = synthetic_choices(numbers, statement.replica_id, statement.seed, candidates)
+        return synthetic_candidates(chosen, statement.replica_id, statement.comm_r, shape.nodes)
     prefix = statement.replica_id + statement.seed
     if feature is Feature.NON_INTERACTIVE:
         prefix = _NON_INTERACTIVE_TAG + statement.replica_id + statement.comm_r
     return [_node(sha256(prefix + j.to_bytes(4, "little")).digest(), shape.nodes) for j in numbers]
 
 
-def synthetic_candidate(index: int, replica_id: bytes, comm_r: bytes, nodes: int) -> int:
-    """Candidate `index` of a sector: 32 bytes of keystream as a node."""
+def synthetic_candidates(indices: Sequence[int], replica_id: bytes, comm_r: bytes, nodes: int) -> list[int]:
+    """The candidates of a sector at these indices: 32 bytes of keystream each as a node."""
     key = blake2b(replica_id + comm_r, key=_GENERATION_TAG, digest_size=32).digest()
-    return _node(_keystream(key, 32 * index, 32), nodes)
+    return [_node(drawn, nodes) for drawn in _keystream(key, indices, 32)]
 
 
-def synthetic_choices(numbers: range, replica_id: bytes, seed: bytes, candidates: int) -> list[int]:
+def synthetic_choices(numbers: Sequence[int], replica_id: bytes, seed: bytes, candidates: int) -> list[int]:
     """Which candidates the challenges of these numbers, counted through all partitions, are."""
     key = blake2b(replica_id + seed, key=_SELECTION_TAG, digest_size=32).digest()
-    return [int.from_bytes(_keystream(key, 4 * q, 4), "little") % candidates for q in numbers]
+    return [int.from_bytes(drawn, "little") % candidates for drawn in _keystream(key, numbers, 4)]
 
 
 def _node(digest: bytes, nodes: int) -> int:
@@ -53,8 +52,10 @@ def _node(digest: bytes, nodes: int) -> int:
     return int.from_bytes(digest, "little") % (nodes - 1) + 1
 
 
-def _keystream(key: bytes, offset: int, size: int) -> bytes:
-    """`size` bytes at `offset` of the ChaCha20 keystream, within one block."""
-    counter, within = divmod(offset, BLOCK_BYTES)
-    block = chacha_block(key, counter.to_bytes(4, "little") + _SYNTHETIC_NONCE, rounds=20)
-    return block[within : within + size]
+def _keystream(key: bytes, places: Sequence[int], size: int) -> list[bytes]:
+    """At each of the places its `size` bytes, a divisor of 64, of the ChaCha20 keystream."""
+    in_block = BLOCK_BYTES // size
+    given = [key + (place // in_block).to_bytes(4, "little") + _SYNTHETIC_NONCE for place in places]
+    starts = [place % in_block * size for place in places]
+    blocks = chacha_blocks(given, rounds=20)
+    return [block[start : start + size] for block, start in zip(blocks, starts, strict=True)]

@@ -7,15 +7,20 @@ Sources: storage-proofs-core, drgraph.rs and crypto/feistel.rs; storage-proofs-p
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b, sha256
 
+import numpy as np
+
 from cuzk.sector.api_version import ApiVersion
-from cuzk.sector.porep.chacha import chacha_block
-from cuzk.sector.porep.shape import DRG_DEGREE, EXPANDER_DEGREE
+from cuzk.sector.arrays import Counts
+from cuzk.sector.porep.chacha import chacha_blocks
+from cuzk.sector.porep.shape import DRG_DEGREE, EXPANDER_DEGREE, PARENTS
 
 _SAMPLED_PARENTS = DRG_DEGREE - 1  # the sixth is the node before
+_DRAWN = struct.Struct(f"<{2 * _SAMPLED_PARENTS}Q")  # of two blocks
 _FEISTEL_ROUNDS = 3
 
 
@@ -28,13 +33,23 @@ class Graph:
     api_version: ApiVersion
 
     def parents(self, node: int) -> tuple[int, ...]:
-        """The 6 DRG parents, then the 8 expander parents. About 0.2 ms."""
-        return (*self.drg_parents(node), *self.expander_parents(node))
+        """The 6 DRG parents, then the 8 expander parents."""
+        return tuple(self.parents_of([node])[0].tolist())
 
-    def drg_parents(self, node: int) -> tuple[int, ...]:
+    def parents_of(self, nodes: Sequence[int]) -> Counts:
+        """(n, 14): the same of many nodes. 0.15 ms, and 0.05 ms a node."""
+        drg = self.drg_parents(nodes)
+        rows = [(*of_drg, *self.expander_parents(node)) for of_drg, node in zip(drg, nodes, strict=True)]
+        return np.array(rows, dtype=np.int64).reshape(-1, PARENTS)
+
+    def drg_parents(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
+        draws = _draws(nodes, _drg_seed(self.porep_id))
+        return [self._drg_parents(node, drawn) for node, drawn in zip(nodes, draws, strict=True)]
+
+    def _drg_parents(self, node: int, draws: Sequence[int]) -> tuple[int, ...]:
         if node < 2:
             return (0,) * DRG_DEGREE
-        sampled = _sample(node, _drg_seed(self.porep_id))
+        sampled = _sample(node, draws)
         if self.api_version is ApiVersion.V1_0:
             return (*sampled, node - 1)
         return (node - 1, *sampled)
@@ -59,14 +74,21 @@ def _feistel_keys(porep_id: bytes) -> tuple[int, ...]:
     return struct.unpack("<4Q", sha256(b"Filecoin_Feistel" + porep_id).digest())[:_FEISTEL_ROUNDS]
 
 
-def _sample(node: int, seed: bytes) -> list[int]:
+def _draws(nodes: Sequence[int], seed: bytes) -> list[tuple[int, ...]]:
+    """Of each node two random numbers for each parent that is sampled."""
+    keys = [seed + node.to_bytes(4, "little") for node in nodes]
+    counters = (bytes(16), (1).to_bytes(16, "little"))
+    blocks = chacha_blocks([key + counter for key in keys for counter in counters], rounds=8)
+    return [
+        _DRAWN.unpack_from(first + second) for first, second in zip(blocks[::2], blocks[1::2], strict=True)
+    ]
+
+
+def _sample(node: int, draws: Sequence[int]) -> list[int]:
     """Five parents by bucket sampling: the distance's magnitude is uniform, then the distance within it.
 
     The graph is thought of as one of degree 2 with `_SAMPLED_PARENTS` small nodes for each node.
     """
-    key = seed + node.to_bytes(4, "little")
-    stream = b"".join(chacha_block(key, block.to_bytes(16, "little"), rounds=8) for block in range(2))
-    draws = struct.unpack_from(f"<{2 * _SAMPLED_PARENTS}Q", stream)
     small_node = node * _SAMPLED_PARENTS
     buckets = (small_node - 1).bit_length()  # log2, rounded up
     parents = []

@@ -5,13 +5,15 @@ Source: storage-proofs-porep, stacked/vanilla/create_label.
 
 from __future__ import annotations
 
+from functools import cache
 from hashlib import sha256
 
 import numpy as np
 
-from cuzk.sector.arrays import Counts
+from cuzk.sector.arrays import Bytes, Counts, read_only
 from cuzk.sector.porep.replica_id import trim254
 from cuzk.sector.porep.shape import DRG_DEGREE, LABEL_PARENTS, PARENTS
+from cuzk.sector.shape import NODE_BYTES
 
 
 def label_of(replica_id: bytes, layer: int, node: int, parents: bytes) -> bytes:
@@ -20,6 +22,15 @@ def label_of(replica_id: bytes, layer: int, node: int, parents: bytes) -> bytes:
     return trim254(sha256(replica_id + position + parents).digest())
 
 
+def labels_of(replica_id: bytes, layer: int, nodes: Counts, parents: Bytes) -> Bytes:
+    """(n, 32): the labels of (n,) nodes in a layer, from (n, 37, 32) parents. 1.3 us each."""
+    data, size = parents.tobytes(), LABEL_PARENTS * NODE_BYTES
+    preimages = [data[start : start + size] for start in range(0, len(data), size)]
+    labels = [label_of(replica_id, layer, *pair) for pair in zip(nodes.tolist(), preimages, strict=True)]
+    return np.frombuffer(b"".join(labels), dtype=np.uint8).reshape(-1, NODE_BYTES)
+
+
+@cache
 def label_parents(layer: int) -> tuple[Counts, Counts]:
     """Column (1..14) and layer of each of a label's 37 parents; layers count from 0.
 
@@ -27,4 +38,4 @@ def label_parents(layer: int) -> tuple[Counts, Counts]:
     """
     columns = np.arange(1, 1 + (DRG_DEGREE if layer == 0 else PARENTS))
     layers = np.where(columns <= DRG_DEGREE, layer, layer - 1)
-    return np.resize(columns, LABEL_PARENTS), np.resize(layers, LABEL_PARENTS)
+    return read_only(np.resize(columns, LABEL_PARENTS)), read_only(np.resize(layers, LABEL_PARENTS))

@@ -31,7 +31,7 @@ from cuzk.sector.porep.challenges import challenges
 from cuzk.sector.porep.graph import Graph
 from cuzk.sector.porep.inputs import Labelings, PartitionInput, Statement
 from cuzk.sector.porep.labels import label_of, label_parents
-from cuzk.sector.porep.public_inputs import graph_of
+from cuzk.sector.porep.public_inputs import graph_of, opened_nodes
 from cuzk.sector.porep.registered_proof import Feature, RegisteredProof
 from cuzk.sector.porep.replica_id import replica_id
 from cuzk.sector.porep.shape import PARENTS
@@ -103,7 +103,6 @@ class _Replica:
     columns  (n, L, 32)
     """
 
-    graph: Graph
     data: ThueMorse
     nodes: Counts
     columns: Bytes
@@ -111,8 +110,8 @@ class _Replica:
     tree_r: SparseTree
 
     def opened(self, statement: Statement, partition: int) -> PartitionInput:
-        challenged = np.array(challenges(statement, partition))
-        opened = np.array([[node, *self.graph.parents(node)] for node in challenged.tolist()])
+        opened = opened_nodes(statement, partition)
+        challenged = opened[:, 0]
         columns = self.columns[np.searchsorted(self.nodes, opened)]
         labelings = _labelings(columns, challenged)
         opening = PartitionInput(
@@ -169,7 +168,6 @@ def _replica(
     hash_children = poseidon(device)
     tree = partial(SparseTree, arities=shape.path_arities, hash_children=hash_children)
     return _Replica(
-        graph=graph,
         data=data,
         nodes=nodes,
         columns=columns,
@@ -189,10 +187,10 @@ def _labelled_nodes(draft: Statement) -> Counts:
 def _parents(graph: Graph, nodes: Counts, progress: Progress) -> Counts:
     """(n, 14) for (n,)."""
     parents = np.empty((len(nodes), PARENTS), dtype=np.int64)
-    for row, node in enumerate(nodes.tolist()):
-        parents[row] = graph.parents(node)
-        if row % _NODES_A_MESSAGE == 0:
-            progress(row, len(nodes))
+    for first in range(0, len(nodes), _NODES_A_MESSAGE):
+        progress(first, len(nodes))
+        some = slice(first, first + _NODES_A_MESSAGE)
+        parents[some] = graph.parents_of(nodes[some].tolist())
     progress(len(nodes), len(nodes))
     return parents
 

@@ -15,6 +15,7 @@ from cuzk.proofs.sources import check_input
 from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.porep.c1_reader import parse_c1, read_c1
 from cuzk.sector.porep.registered_proof import Feature, RegisteredProof, registered_proof
+from tests.sector.porep import sealing
 from tests.sector.porep.documents import CASES, MADE_UP, POREP, compact, inner, wrapped
 from tests.sector.porep.sealing import sealed
 
@@ -194,6 +195,19 @@ def test_a_replica_that_does_not_encode_the_data_is_refused():
     data, other = [5] * 64, [6] * 64
     document = sealed(registered, data, replica_of=other)
     assert "challenge 0, encoding: label of the last layer + data is not the replica" in refusal(document)
+
+
+def test_a_label_that_does_not_recompute_is_refused_with_its_challenge_and_layer(monkeypatch):
+    """All else holds: what depends on the wrong label was made from it."""
+    registered, data = registered_proof("StackedDrg2KiBV1_1"), [5] * 64
+    good = parse_c1(compact(sealed(registered, data)), origin="sealed")
+    wrong = 2, int(good.partitions[0].challenges[1])
+    right = sealing.label
+    monkeypatch.setattr(sealing, "label", lambda replica, *at: right(replica, *at) + (at[:2] == wrong))
+    assert (
+        "challenge 1, column of the challenged node, layer 2: "
+        "the label does not recompute from replica_id and its parents"
+    ) in refusal(sealed(registered, data))
 
 
 def leaves(value, path=()):

@@ -3,7 +3,7 @@
 import pytest
 
 from cuzk.sector.api_version import ApiVersion
-from cuzk.sector.porep.chacha import chacha_block
+from cuzk.sector.porep.chacha import chacha_blocks
 from cuzk.sector.porep.graph import Graph
 from tests.sector.porep.sealing import label_layers
 
@@ -25,7 +25,7 @@ def test_the_last_label_of_eleven_layers_is_upstreams(nodes, porep_byte, api_ver
 @pytest.mark.parametrize("api_version", [ApiVersion.V1_0, ApiVersion.V1_1])
 def test_the_first_two_nodes_have_node_0_as_every_drg_parent(api_version):
     graph = Graph(nodes=64, porep_id=bytes(32), api_version=api_version)
-    assert [graph.drg_parents(node) for node in (0, 1)] == [(0,) * 6] * 2
+    assert graph.drg_parents([0, 1]) == [(0,) * 6] * 2
 
 
 @pytest.mark.parametrize("nodes", [64, 128, 1 << 10])
@@ -40,20 +40,39 @@ def test_the_versions_order_drg_parents_differently():
         Graph(nodes=1 << 20, porep_id=bytes(32), api_version=version)
         for version in (ApiVersion.V1_0, ApiVersion.V1_1)
     )
-    assert new.drg_parents(77_777) == (77_776, *old.drg_parents(77_777)[:5])
+    [before], [after] = (graph.drg_parents([77_777]) for graph in (old, new))
+    assert after == (77_776, *before[:5])
     assert new.expander_parents(77_777) == old.expander_parents(77_777)
 
 
 def test_chacha20_is_rfc_8439s():
     counter_and_nonce = bytes.fromhex("01000000000000090000004a00000000")
-    assert chacha_block(bytes(range(32)), counter_and_nonce, rounds=20).hex() == (
+    given = bytes(range(32)) + counter_and_nonce
+    assert chacha_blocks([given], rounds=20)[0].hex() == (
         "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
         "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
     )
 
 
 def test_chacha8_of_zeros_is_the_estream_vector():
-    assert chacha_block(bytes(32), bytes(16), rounds=8).hex() == (
+    assert chacha_blocks([bytes(48)], rounds=8)[0].hex() == (
         "3e00ef2f895f40d67f5bb8e81f09a5a12c840ec3ce9a7f3b181be188ef711a1e"
         "984ce172b9216f419f445367456d5619314a42a3da86b001387bfdb80e0cfe42"
     )
+
+
+def test_blocks_that_are_made_together_are_those_made_alone():
+    """Words that carry, keys and counters that differ; and no block at all."""
+    given = [bytes(48), b"\xff" * 48, bytes(range(48)), bytes(range(32)) + b"\xff" * 4 + bytes(12)]
+    for rounds in (8, 20):
+        alone = [chacha_blocks([one], rounds=rounds)[0] for one in given]
+        assert chacha_blocks(given, rounds=rounds) == alone
+        assert len(set(alone)) == len(given)
+    assert chacha_blocks([], rounds=8) == []
+
+
+@pytest.mark.parametrize("api_version", [ApiVersion.V1_0, ApiVersion.V1_1])
+def test_parents_of_many_nodes_are_those_of_each(api_version):
+    graph = Graph(nodes=1 << 30, porep_id=b"\x07" * 32, api_version=api_version)
+    nodes = [0, 1, 2, 3, (1 << 30) - 1, 77_777, 1 << 29]
+    assert graph.parents_of(nodes).tolist() == [list(graph.parents(node)) for node in nodes]

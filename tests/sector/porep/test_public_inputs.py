@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from cuzk.sector.porep.challenges import challenges, synthetic_candidate, synthetic_choices
+from cuzk.sector.porep.challenges import challenges, synthetic_candidates, synthetic_choices
 from cuzk.sector.porep.inputs import Statement
 from cuzk.sector.porep.public_inputs import public_inputs
 from cuzk.sector.porep.registered_proof import registered_proof
@@ -71,7 +71,7 @@ def test_prover_ids_are_leb128_padded_to_32_bytes(miner, start):
 def test_synthetic_candidates_and_choices_are_upstreams():
     nodes, count = 1 << 10, 21
     replica, comm_r = (value.to_bytes(32, "little") for value in (55, 101))
-    candidates = [synthetic_candidate(i, replica, comm_r, nodes) for i in range(count)]
+    candidates = synthetic_candidates(range(count), replica, comm_r, nodes)
     assert candidates == [
         *(178, 297, 869, 211, 875, 477, 94, 781, 124, 332, 856),
         *(801, 176, 692, 429, 691, 290, 204, 986, 210, 973),
