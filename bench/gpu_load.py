@@ -4,8 +4,8 @@ All sections of the file are read and decoded on the card, as before a first pro
 several numbers of threads; then from the disk, the page cache dropped before each time, with and without the
 disk asked ahead. *mapped* copies from a mapping instead of reading: what loading did before, for comparison.
 Every point is checked to be on the curve as it is decoded, and the first and last rows against the file.
-Of several --devices all load at once, each reading by itself or all together, in chunks of several sizes; the
-rest is the first one's.
+Of several --devices all load at once, each reading by itself, or one for all, which then copy;
+in chunks of several sizes. The rest is the first one's.
 
 A file of its own (--gib, in --folder) has one point again and again: for the speed it makes no difference.
 """
@@ -39,20 +39,21 @@ from bench.peak_memory import forget_peak, peak_bytes  # noqa: E402
 from bench.runner import machine_of  # noqa: E402
 from cuzk.groth16.gpu import points_on_card  # noqa: E402
 from cuzk.groth16.gpu.card_plan import form_of  # noqa: E402
-from cuzk.groth16.gpu.points_on_card import PointsOfFile  # noqa: E402
-from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, open_parameters  # noqa: E402
+from cuzk.groth16.gpu.held_sections import HeldSections  # noqa: E402
+from cuzk.groth16.gpu.points_on_card import PointsOfFile, on_card  # noqa: E402
+from cuzk.groth16.parameters.params_file import SECTIONS, ParameterFile, SectionName, open_parameters  # noqa: E402
 from cuzk.groth16.parameters.verifying_key import VerifyingKey  # noqa: E402
 from cuzk.groth16.parameters.watched_file import WatchedFile  # noqa: E402
 from cuzk.kernels.curve import G1, G2  # noqa: E402
 from cuzk.kernels.device.cuda import CudaDevice  # noqa: E402
 from cuzk.kernels.gpu import points as gpu_points  # noqa: E402
 from cuzk.kernels.gpu import sum_schedule  # noqa: E402
-from cuzk.kernels.gpu.points import GpuPoints, PointDecoder  # noqa: E402
+from cuzk.kernels.gpu.points import NATURAL_ORDER, GpuPoints, PointDecoder  # noqa: E402
 from cuzk.kernels.modulus import FQ  # noqa: E402
 
 THREADS = (1, 2, 4, 6, 8, 12)
-CHUNKS_LOG2 = (16, 17, 18)
-RUNS = 3
+CHUNKS_LOG2 = (14, 15, 16, 17)
+RUNS, COPIED_BYTES = 3, 1 << 32
 GIB = 1 << 30
 #: Points of each section, in parts of all: those of 32 GiB sectors.
 SHARES = {"h": 134, "l": 130, "a": 130, "b_g1": 33, "b_g2": 33}
@@ -77,22 +78,38 @@ def make_file(path: Path, nbytes: int) -> None:
         os.fsync(file.fileno())
 
 
-def load(device: CudaDevice, points: PointsOfFile, *, mapped: bool = False) -> float:
-    """Seconds of all sections, one after another; decoding included."""
+def load(
+    device: CudaDevice, points: PointsOfFile, *, mapped: bool = False, held: HeldSections | None = None
+) -> float:
+    """Seconds of all sections, one after another; decoding included. held: what other cards have of them."""
     begin, file = time.perf_counter(), points.file
-    for name, _ in SECTIONS:
-        count = file.counts.of(name)
-        with closing(GpuPoints(device, form_of(name), count)) as rows:
+    with ExitStack() as loaded:
+        for name, _ in SECTIONS:
             if mapped:
-                with PointDecoder(device, form_of(name), count) as decoder:
-                    bad = decoder.decode(count, partial(copy_mapped, file.section(name)), rows)
-                assert bad is None, bad
+                rows = decoded_from_mapping(device, file, name)
             else:
-                with closing(points.reader(device, name, count, together=True)) as reader:
-                    reader.read(0, count, rows, lambda done: None)
-            for row in (0, count - 1):
+                read = partial(on_card, points, device, name, ignore_count, NATURAL_ORDER)
+                rows = (held or HeldSections()).on_card(device, name, NATURAL_ORDER, read, ignore_count)
+            loaded.enter_context(closing(rows))
+            for row in (0, rows.count - 1):
                 assert_row(device, rows, row, file.section(name)[row])
-    return time.perf_counter() - begin
+        seconds = time.perf_counter() - begin
+        if held is not None:
+            held.leave(device)
+    return seconds
+
+
+def ignore_count(count: int) -> None:
+    pass
+
+
+def decoded_from_mapping(device: CudaDevice, file: ParameterFile, name: SectionName) -> GpuPoints:
+    count = file.counts.of(name)
+    rows = GpuPoints(device, form_of(name), count)
+    with PointDecoder(device, form_of(name), count) as decoder:
+        bad = decoder.decode(count, partial(copy_mapped, file.section(name)), rows)
+    assert bad is None, bad
+    return rows
 
 
 def copy_mapped(section: np.ndarray[Any, Any], first: int, out: np.ndarray[Any, Any]) -> None:
@@ -140,33 +157,51 @@ def measure_cached(cards: list[CudaDevice], path: Path) -> None:
             )  # fmt: skip
 
 
-def load_all(cards: list[CudaDevice], points: PointsOfFile) -> float:
-    """Seconds until the last has all."""
-    begin = time.perf_counter()
+def load_all(cards: list[CudaDevice], points: PointsOfFile, *, together: bool) -> list[float]:
+    """Seconds of each."""
+    held = HeldSections() if together else None
     with ThreadPoolExecutor(len(cards)) as pool:
-        for loading in [pool.submit(load, card, points) for card in cards]:
-            loading.result()
-    return time.perf_counter() - begin
+        return [one.result() for one in [pool.submit(load, card, points, held=held) for card in cards]]
 
 
 def measure_cards(cards: list[CudaDevice], path: Path) -> None:
     file = open_parameters(path)
-    gigabytes = file.file.nbytes / 1e9
-    load_all(cards, PointsOfFile(file))  # kernels are loaded
+    points, gigabytes = PointsOfFile(file), file.file.nbytes / 1e9
+    load_all(cards, points, together=True)  # kernels are loaded
     for log2 in CHUNKS_LOG2:
         for some, together in ((cards[:1], False), (cards, False), (cards, True)):
-            read, times = ReadBytes(file.file), list[float]()
+            read, times = ReadBytes(file.file), list[list[float]]()
             forget_peak()
             with ExitStack() as patches:
                 for module in (sum_schedule, gpu_points):
                     patches.enter_context(patch.object(module, "DECODED_AT_ONCE", 1 << log2))
                 patches.enter_context(patch.object(WatchedFile, "read_into", read))
                 for _ in range(RUNS):
-                    times.append(load_all(some, PointsOfFile(file, is_shared=together)))
+                    times.append(load_all(some, points, together=together))
             report(
                 part="cards", cards=len(some), together=together, chunk_log2=log2, gb=gigabytes,
                 seconds=times, read_gb=sum(read.sizes) / RUNS / 1e9, peak_bytes=peak_bytes(),
             )  # fmt: skip
+    measure_copies(cards)
+
+
+def measure_copies(cards: list[CudaDevice]) -> None:
+    """An array from the first card to the others, one after another."""
+    first, shape = cards[0], (COPIED_BYTES,)
+    with first.allocate(shape, np.uint8) as given:
+        first.clear(given)
+        first.stream.synchronise()
+        for card in cards[1:]:
+            with card.allocate(shape, np.uint8) as taken:
+                times = []
+                for _ in range(RUNS + 1):
+                    begin = time.perf_counter()
+                    card.copy_from(first, given, taken)
+                    card.stream.synchronise()
+                    times.append(time.perf_counter() - begin)
+            report(
+                part="copy", to=card.name, gb=COPIED_BYTES / 1e9, gb_per_s=COPIED_BYTES / 1e9 / min(times[1:])
+            )
 
 
 class ReadBytes:

@@ -138,16 +138,18 @@ class SyntheticSetups(Setups):
 
     def _new(self, shape: CircuitShape) -> ProofSetup:
         cards = {name: card_for_ephemeral(choice) for name, choice in self._choices.items()}
-        from cuzk.groth16.gpu.target import GpuTarget  # needs numba-cuda
+        from cuzk.groth16.gpu.held_sections import HeldSections  # needs numba-cuda, as the next
+        from cuzk.groth16.gpu.target import GpuTarget
 
         on_event, host = self._on_event, next(iter(self._choices.values())).host
         with stage(on_event, "circuit"):
             circuit = circuit_of(shape)
             counts = point_counts(circuit)
         parameters = ephemeral_parameters(host, list(cards.values()), circuit, None, on_event)
+        held = HeldSections()
 
         def target(device: str, most: int | None) -> Target:
-            return GpuTarget.on_card(host, cards[device], parameters, most)
+            return GpuTarget.on_card(host, cards[device], parameters, most, held)
 
         scalars = sum(counts.of(name) for name, _ in SECTIONS)
         return self._setup(

@@ -84,13 +84,13 @@ def new_targets(
 ) -> Callable[[str, int | None], Target]:
     """Opens targets that nobody else uses, by the name of a device and a limit of its memory.
 
-    Cards that load at the same time read the file once.
+    One card reads the file, the others copy from it.
     """
-    cards = [name for name, choice in choices.items() if choice.card is not None]
-    if cards:
+    if any(choice.card is not None for choice in choices.values()):
+        from cuzk.groth16.gpu.held_sections import HeldSections
         from cuzk.groth16.gpu.points_on_card import PointsOfFile
 
-        points = PointsOfFile(parameters, is_shared=len(cards) > 1)
+        points, held = PointsOfFile(parameters), HeldSections()
 
     def new_target(name: str, memory_limit: int | None) -> Target:
         choice = choices[name]
@@ -98,7 +98,7 @@ def new_targets(
             return CpuTarget(choice.host, parameters)
         from cuzk.groth16.gpu.target import GpuTarget
 
-        return GpuTarget.on_card(choice.host, choice.card, points, memory_limit)
+        return GpuTarget.on_card(choice.host, choice.card, points, memory_limit, held)
 
     return new_target
 

@@ -52,9 +52,7 @@ class EphemeralParameters:
         key = key_alone(host, gpu, values, trapdoors)
         return cls(key=key, counts=point_counts(circuit), host=host, values=values)
 
-    def reader(
-        self, device: CudaDevice, section: SectionName, largest: int, *, together: bool = False
-    ) -> SectionReader:
+    def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
         assert self.values is not None, "they were let go"
         multiples = GpuFixedBase(device, form_of(section), self.counts.of(section), min(largest, _BATCH))
         return _Multiples(self.host, self.values, section, multiples)

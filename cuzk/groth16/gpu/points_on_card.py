@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,6 @@ from cuzk.groth16.parameters.verifying_key import VerifyingKey
 from cuzk.groth16.target import bad_point
 from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.keeper import Closable
-from cuzk.kernels.device.shared_chunks import SharedChunks
 from cuzk.kernels.gpu.points import NATURAL_ORDER, Advance, GpuPoints, PointDecoder
 from cuzk.kernels.points import BadPoint
 
@@ -43,13 +42,8 @@ class SectionReader(Closable, Protocol):
 class PointSource(Parameters, Protocol):
     """Parameters whose points can be had on a card."""
 
-    def reader(
-        self, device: CudaDevice, section: SectionName, largest: int, *, together: bool = False
-    ) -> SectionReader:
-        """For parts of at most `largest` points.
-
-        together  other cards may read the same now; for a reader that is closed when it has read
-        """
+    def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
+        """For parts of at most `largest` points."""
 
     def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:
         """What it takes of a card's memory."""
@@ -66,7 +60,7 @@ def on_card(
     count = source.counts.of(section)
     points = GpuPoints(device, form_of(section), count)
     try:
-        with closing(source.reader(device, section, count, together=True)) as reader:
+        with closing(source.reader(device, section, count)) as reader:
             reader.read(0, count, points, advance, order)
     except BaseException:
         points.close()
@@ -76,15 +70,9 @@ def on_card(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointsOfFile:
-    """The points of a parameter file, decoded on the card.
-
-    is_shared  by several cards: what one has read, the others that load all of it at the same time need not
-               read
-    """
+    """The points of a parameter file, decoded on the card."""
 
     file: ParameterFile
-    is_shared: bool = False
-    _chunks: dict[tuple[SectionName, int], SharedChunks] = field(default_factory=dict, init=False)
 
     @property
     def where(self) -> str:
@@ -98,13 +86,8 @@ class PointsOfFile:
     def counts(self) -> PointCounts:
         return self.file.counts
 
-    def reader(
-        self, device: CudaDevice, section: SectionName, largest: int, *, together: bool = False
-    ) -> SectionReader:
-        shared = None
-        if together and self.is_shared:
-            shared = self._chunks.setdefault((section, largest), SharedChunks())
-        return _FileReader(self.file, section, PointDecoder(device, form_of(section), largest, shared))
+    def reader(self, device: CudaDevice, section: SectionName, largest: int) -> SectionReader:
+        return _FileReader(self.file, section, PointDecoder(device, form_of(section), largest))
 
     def reader_bytes(self, section: SectionName, largest: int, multiprocessors: int) -> int:
         return of_decoder(section, largest, multiprocessors)
@@ -136,7 +119,7 @@ class _FileReader:
                 file.will_need(ahead, min(out.nbytes, beyond - ahead))
             file.read_into(place, out)
 
-        bad = self.decoder.decode(count, read, points, order, advance, name=first)
+        bad = self.decoder.decode(count, read, points, order, advance)
         file.require_same()
         if bad is not None:
             raise bad_point(self.file.where, self.section, BadPoint(first + bad.index, bad.reason))

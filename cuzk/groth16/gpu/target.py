@@ -24,6 +24,7 @@ from cuzk.circuit.witness import FreeValues
 from cuzk.events import Notice, OnEvent, Progress, ignore, stage
 from cuzk.groth16.gpu.card_clock import CardClock
 from cuzk.groth16.gpu.card_plan import CardFacts, CardPlan
+from cuzk.groth16.gpu.held_sections import HeldSections
 from cuzk.groth16.gpu.points_on_card import PointsOfFile, PointSource, on_card
 from cuzk.groth16.gpu.sums import Sums
 from cuzk.groth16.gpu.synthesis import DeviceSynthesis
@@ -79,6 +80,7 @@ class GpuTarget:
     open_device     gives the card, which is closed with the target
     points          where the points come from, once
     memory_limit    bytes of the card that it may take; where fewer are free, that is said
+    held            the sections that other cards have of these points
     """
 
     def __init__(
@@ -88,9 +90,11 @@ class GpuTarget:
         open_device: Callable[[], CudaDevice],
         points: PointSource,
         memory_limit: int | None = None,
+        held: HeldSections | None = None,
     ) -> None:
         self.host, self.name, self._memory_limit = host, name, memory_limit
         self._open_device, self._points = open_device, points
+        self._shared = held or HeldSections()
         self._counts = points.counts
         self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
         self._loaded: Future[None] = Future()
@@ -101,10 +105,22 @@ class GpuTarget:
         self._synthesis: DeviceSynthesis | None = None
 
     @classmethod
-    def on_card(cls, host: CpuDevice, card: Card, points: PointSource, memory_limit: int | None) -> GpuTarget:
+    def on_card(
+        cls,
+        host: CpuDevice,
+        card: Card,
+        points: PointSource,
+        memory_limit: int | None,
+        held: HeldSections | None = None,
+    ) -> GpuTarget:
         """Of a card that `prepare` opens; `memory_limit` as for `CudaDevice`."""
         return cls(
-            host, card.label, lambda: CudaDevice(card.uuid, memory_limit=memory_limit), points, memory_limit
+            host,
+            card.label,
+            lambda: CudaDevice(card.uuid, memory_limit=memory_limit),
+            points,
+            memory_limit,
+            held,
         )
 
     def require_memory(self) -> None:
@@ -175,7 +191,8 @@ class GpuTarget:
             for section, nbytes in resident:
                 order = digits_of(self._transforms) if section == "h" else NATURAL_ORDER
                 advance = partial(loading.advance, nbytes)
-                self._held[section] = on_card(self._points, device, section, advance, order)
+                load = partial(on_card, self._points, device, section, advance, order)
+                self._held[section] = self._shared.on_card(device, section, order, load, advance)
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
     def loaded(self) -> None:
@@ -285,11 +302,13 @@ class GpuTarget:
     def close(self) -> None:
         """Give back the card and all that is on it."""
         self._closing.set()
+        self._shared.wake()
         if self._loader is not None:
             if not self._planned.done():
                 self._planned.set_exception(CancelledError("closed before there was a plan"))
             self._loader.join()
             if self._opened.exception() is None:
+                self._shared.leave(self._device)
                 self._device.close()
 
 

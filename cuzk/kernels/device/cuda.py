@@ -1,9 +1,8 @@
 """An NVIDIA GPU as a device: one card, one budget of its memory, one stream unless more are asked for.
 
 Reading order: `cuda_driver` (calls and errors), `cuda_card` (which card), `cuda_stream`, `cuda_memory` and
-`cuda_launch`; `shared_chunks` is for several cards. What goes wrong is typed: ResourceError for memory,
-DeviceError for what cannot be had, DeviceFault when the card became unusable: then every call says so, all
-can be closed, the process lives on.
+`cuda_launch`. What goes wrong is typed: ResourceError for memory, DeviceError for what cannot be had,
+DeviceFault when the card became unusable: then every call says so, all can be closed, the process lives on.
 """
 
 from __future__ import annotations
@@ -101,6 +100,22 @@ class CudaDevice:
         if source.nbytes:
             stream = stream or self.stream
             self._context.call("cuMemcpyDtoDAsync", into.address, source.address, source.nbytes, stream.value)
+
+    def copy_from(
+        self, other: CudaDevice, source: DeviceArray, into: DeviceArray, *, stream: Stream | None = None
+    ) -> None:
+        """A copy of another card's array, which must not change until the stream has come so far.
+
+        It goes straight from card to card where NVLink or the bus allows, else through the host.
+        """
+        assert source.nbytes == into.nbytes, (source.shape, into.shape)
+        self._context.reach(other._context)
+        if source.nbytes:
+            self._context.call(
+                "cuMemcpyPeerAsync",
+                into.address, self._context.value, source.address, other._context.value, source.nbytes,
+                (stream or self.stream).value,
+            )  # fmt: skip
 
     def clear(self, array: DeviceArray, *, stream: Stream | None = None) -> None:
         """Every byte zero."""

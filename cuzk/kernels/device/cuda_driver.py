@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, ResourceError
 
@@ -111,12 +112,16 @@ def translate(code: str, where: str, call: str) -> CuzkError:
     return meaning.error(f"{meaning.what} ({code})", where=where, next=meaning.next)
 
 
+#: Others in this process have asked before; or a card reaches no more than it does: copies take the long way.
+_REACHED_OR_NOT = ("PEER_ACCESS_ALREADY_ENABLED", "TOO_MANY_PEERS")
+
 _thread = threading.local()  # .context: the one that this thread made current
 
 
 class Context:
     """The primary context of one card, through which all its calls go; other libraries share it.
 
+    value    the driver's, the same for all that share it
     label    names the device in errors, "cuda:0"
     fault    the first error that made the context unusable, or None
     handles  what the driver made here and has not got back; guarded by _lock
@@ -130,7 +135,8 @@ class Context:
         self._device = device
         self._lock = threading.Lock()
         self._open = True
-        self._context = checked(api, label, "cuDevicePrimaryCtxRetain", device)
+        self._reached: WeakSet[Context] = WeakSet()  # guarded by _lock
+        self.value = checked(api, label, "cuDevicePrimaryCtxRetain", device)
 
     def call(self, name: str, *args: Any, about: str = "") -> Any:
         """Like `checked`, in this context. A fault is remembered; after one, nothing but its echo comes back.
@@ -145,13 +151,24 @@ class Context:
             )
         assert self._open, f"{name} after {self.label} was closed"
         if getattr(_thread, "context", None) is not self:
-            checked(self.api, self.label, "cuCtxSetCurrent", self._context)
+            checked(self.api, self.label, "cuCtxSetCurrent", self.value)
             _thread.context = self
         try:
             return checked(self.api, f"{self.label}, {about}" if about else self.label, name, *args)
         except DeviceFault as fault:
             self.fault = fault
             raise
+
+    def reach(self, other: Context) -> None:
+        """From now on copies from that one's card go there directly, if the two cards can at all."""
+        with self._lock:
+            if other in self._reached:
+                return
+            if self.call("cuDeviceCanAccessPeer", self._device, other._device):
+                code, *_ = self.api.cuCtxEnablePeerAccess(other.value, 0)
+                if code and not code.name.endswith(_REACHED_OR_NOT):
+                    raise translate(code.name, self.label, "cuCtxEnablePeerAccess")
+            self._reached.add(other)
 
     def give_back(self, name: str, *args: Any) -> None:
         """Call something that releases; in an unusable or closed context there is nothing to release."""

@@ -9,7 +9,8 @@ Twin       `kernels.points`: the same encoding, checks and errors on the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from queue import SimpleQueue
@@ -23,7 +24,6 @@ from cuzk.kernels.device.cuda import CudaDevice
 from cuzk.kernels.device.cuda_memory import DeviceArray, HostArray, PinnedArray
 from cuzk.kernels.device.cuda_stream import Stream
 from cuzk.kernels.device.keeper import Keeper
-from cuzk.kernels.device.shared_chunks import Chunk, SharedChunks
 from cuzk.kernels.field import is_below_p, is_zero, load, mask_bits, sqr, store, to_mont
 from cuzk.kernels.field_memory import load_encoded
 from cuzk.kernels.gpu.compiler import cuda, pointer
@@ -107,51 +107,32 @@ def gather_kernel(form: Form) -> CudaKernel:
 ReadEncoded = Callable[[int, HostArray], None]
 #: advance(count): so many more points are done.
 Advance = Callable[[int], None]
-_Lane = tuple[DeviceArray, Stream]
-# What a card brings for each thread to chunks that it shares: one is under way, one waits for other cards.
-_SHARED_PAGES = 2
+_Lane = tuple[PinnedArray, DeviceArray, Stream]
 
 
 class PointDecoder(Keeper):
     """Sends encoded points to a card and decodes them there, chunk by chunk, on a few threads of the host.
 
-    One thread reads some 10 GB/s out of the page cache, the bus takes several times that.
+    One thread reads some 4 GB/s out of the page cache, the bus takes ten times that.
 
     largest  points of a section at most: small ones need no whole chunks
-    shared   with the decoders of other cards, for parts of the same form and `largest`: who reads for all
     """
 
-    def __init__(
-        self, device: CudaDevice, form: Form, largest: int, shared: SharedChunks | None = None
-    ) -> None:
+    def __init__(self, device: CudaDevice, form: Form, largest: int) -> None:
         super().__init__()
         self._device, self._form = device, form
         self._kernel = device.load(decode_kernel(form))
         shape = (max(1, min(DECODED_AT_ONCE, largest)), encoded_bytes(form))
-        lanes = decoding_lanes(largest)
-        self._is_shared = shared is not None
-        self._chunks = shared or SharedChunks()
-        self._pages: list[PinnedArray] = []
         try:
             self._bad = self.keep(device.allocate(1, np.uint32))
             self._lanes: list[_Lane] = []
-            for _ in range(lanes):
+            for _ in range(decoding_lanes(largest)):
+                pinned = self.keep(device.pinned(shape, np.uint8))
                 encoded = self.keep(device.allocate(shape, np.uint8))
-                self._lanes.append((encoded, self.keep(device.new_stream())))
-            for _ in range(lanes if shared is None else _SHARED_PAGES * lanes):
-                self._pages.append(device.pinned(shape, np.uint8))
-            self._chunks.bring(self._pages)
+                self._lanes.append((pinned, encoded, self.keep(device.new_stream())))
         except BaseException:
             self.close()
             raise
-
-    def close(self) -> None:
-        stuck = self._chunks.take_away(self._pages)  # freed with the card
-        while self._pages:
-            page = self._pages.pop()
-            if page not in stuck:
-                page.close()
-        super().close()
 
     def decode(
         self,
@@ -160,7 +141,6 @@ class PointDecoder(Keeper):
         points: GpuPoints,
         order: tuple[int, int, int] = NATURAL_ORDER,
         advance: Advance = lambda count: None,
-        name: Hashable = 0,
     ) -> BadPoint | None:
         """Rows of `points` := so many points, each checked to be on the curve; the first bad one.
 
@@ -168,32 +148,25 @@ class PointDecoder(Keeper):
         read     is called by several threads
         order    log2 of the digits in which the rows are reversed
         advance  is told as chunks are done, one after another, in the calling thread
-        name     tells these points from others that pass through shared chunks
         What `read` or `advance` raises ends it: nothing is under way any more when it is raised again.
         """
-        device, stream = self._device, self._lanes[0][1]  # the device's own may be busy with sums
+        device, stream = self._device, self._lanes[0][2]  # the device's own may be busy with sums
         device.clear(self._bad, stream=stream)
         stream.synchronise()
-        of_all = (name, count) if self._is_shared else object()
-        firsts = self._chunks.begin(of_all, range(0, count, DECODED_AT_ONCE))
+        firsts = deque(range(0, count, DECODED_AT_ONCE))  # of the chunks that nobody has begun
         decoded: SimpleQueue[int] = SimpleQueue()  # points of chunks that are done
 
         def told() -> None:
             while not decoded.empty():
                 advance(decoded.get())
 
-        def read_part(first: int, page: HostArray) -> None:
-            read(first, page[: count - first])
-
         def work(lane: _Lane, after_each: Callable[[], None]) -> None:
             try:
-                while (chunk := firsts.take(read_part)) is not None:
-                    with chunk:
-                        self._decode_chunk(lane, chunk, count, points, order)
-                    decoded.put(min(DECODED_AT_ONCE, count - chunk.part))
+                while (first := _next_of(firsts)) is not None:
+                    decoded.put(self._decode_chunk(lane, first, count, read, points, order))
                     after_each()
             except BaseException:
-                firsts.end()
+                firsts.clear()
                 raise
 
         mine, *others = self._lanes
@@ -211,17 +184,33 @@ class PointDecoder(Keeper):
         return BadPoint(count - from_end, reason_of(encoded[0]))
 
     def _decode_chunk(
-        self, lane: _Lane, chunk: Chunk, count: int, points: GpuPoints, order: tuple[int, int, int]
-    ) -> None:
-        """The points in the page, of which the first is number `chunk.part` of `count`."""
-        encoded, stream = lane
-        at_once = min(DECODED_AT_ONCE, count - chunk.part)
-        self._device.upload(chunk.pinned, into=encoded, stream=stream)
+        self,
+        lane: _Lane,
+        first: int,
+        count: int,
+        read: ReadEncoded,
+        points: GpuPoints,
+        order: tuple[int, int, int],
+    ) -> int:
+        """Some points from number `first` of `count` on; how many."""
+        pinned, encoded, stream = lane
+        at_once = min(DECODED_AT_ONCE, count - first)
+        read(first, pinned.array[:at_once])
+        self._device.upload(pinned, into=encoded, stream=stream)
         self._kernel.prepare(
             -(-at_once // THREADS), THREADS,
-            encoded, chunk.part, at_once, count, *order, points.x, points.y, self._bad,
+            encoded, first, at_once, count, *order, points.x, points.y, self._bad,
         ).run(stream)  # fmt: skip
         stream.synchronise()
+        return at_once
+
+
+def _next_of(firsts: deque[int]) -> int | None:
+    """Taken out, by one of several threads; None when all are."""
+    try:
+        return firsts.popleft()
+    except IndexError:
+        return None
 
 
 def _copy_rows(source: HostArray, first: int, out: HostArray) -> None:

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from cuzk.errors import ParameterError, ResourceError
 from cuzk.events import Event, Notice, OnEvent, StageAdvanced, StageDone, StageStarted
 from cuzk.groth16.gpu.points_on_card import PointsOfFile
 from cuzk.groth16.gpu.target import GpuTarget, resident
-from cuzk.groth16.parameters import watched_file
 from cuzk.groth16.parameters.params_file import SECTIONS, SectionName, open_parameters
 from cuzk.groth16.prove import begin_proof
 from cuzk.kernels.device.cpu import CpuDevice
@@ -170,134 +168,6 @@ def test_memory_that_somebody_takes_between_plan_and_use_is_an_error_with_number
         target.loaded()
     assert not target.is_usable
     target.close()
-    assert driver.held == {}
-
-
-# ---- several cards, one file ----
-
-
-def targets_on_cards(driver: FakeDriver, params: Path, count: int) -> list[GpuTarget]:
-    """Over one file that they read together; their cards are one, which does not matter."""
-    points = PointsOfFile(open_parameters(params), is_shared=True)
-    open_device = lambda: CudaDevice("cuda:0", api=driver)  # noqa: E731
-    return [GpuTarget(CpuDevice(threads=1), f"cuda:{k}", open_device, points) for k in range(count)]
-
-
-def loaded(target: GpuTarget, toy: Circuit) -> GpuTarget:
-    target.prepare()
-    target.opened(toy)
-    target.loaded()
-    return target
-
-
-def slow_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Slow enough that cards keep pace; how many bytes were asked for, each time."""
-    asked, preadv = list[int](), os.preadv
-
-    def slow(descriptor: int, buffers: list[memoryview], offset: int) -> int:
-        asked.append(len(buffers[0]))
-        time.sleep(0.02)
-        return preadv(descriptor, buffers, offset)
-
-    monkeypatch.setattr(watched_file.os, "preadv", slow)
-    return asked
-
-
-def rows_of(target: GpuTarget) -> dict[str, Any]:
-    device = target._device
-    return {name: device.download(points.x).tolist() for name, points in target._held.items()}
-
-
-def test_cards_that_load_together_read_the_file_once(
-    driver: FakeDriver, toy: Circuit, toy_params: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_chunks(monkeypatch)
-    counts = open_parameters(toy_params).counts
-    total = 96 * (counts.h + counts.l + counts.a + counts.b) + 192 * counts.b
-    alone = target_on(driver, toy_params)
-    asked = slow_disk(monkeypatch)
-    loaded(alone, toy)
-    assert sum(asked) == total
-    asked.clear()
-    together, all_start = targets_on_cards(driver, toy_params, 3), threading.Barrier(3)
-    for target in together:
-        target.prepare(at_the_start_of_loading(all_start.wait))
-    for target in together:
-        target.opened(toy)
-    for target in together:
-        target.loaded()
-        assert rows_of(target) == rows_of(alone)
-    assert total <= sum(asked) < 1.5 * total, "without, it is three times"
-    for target in (*together, alone):
-        target.close()
-    assert driver.held == {}
-
-
-def test_a_card_that_gives_up_leaves_the_others_what_they_need(
-    driver: FakeDriver, toy: Circuit, toy_params: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_chunks(monkeypatch)
-    slow_disk(monkeypatch)
-    given_up, goes_on = targets_on_cards(driver, toy_params, 2)
-    half_way = threading.Event()
-
-    def stop_there(event: Event) -> None:
-        if isinstance(event, StageAdvanced):
-            half_way.set()
-            assert given_up._closing.wait(60)
-
-    given_up.prepare(stop_there)
-    goes_on.prepare()
-    given_up.opened(toy)
-    goes_on.opened(toy)
-    assert half_way.wait(60)
-    given_up.close()
-    with pytest.raises(CancelledError, match="given up"):
-        given_up.loaded()
-    goes_on.loaded()
-    alone = loaded(target_on(driver, toy_params), toy)
-    assert rows_of(goes_on) == rows_of(alone)
-    for target in (goes_on, alone):
-        target.close()
-    assert driver.held == {}
-
-
-@pytest.mark.parametrize("sections", [[], ["a", "b_g2"]], ids=["resident", "passing"])
-def test_a_card_that_is_closed_leaves_nothing_that_another_would_use(
-    sections: list[SectionName],
-    driver: FakeDriver,
-    toy: Circuit,
-    toy_params: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Pages of one card's memory, in which others found parts, or into which they read."""
-    streamed(monkeypatch, sections, 64)
-    goes, stays, comes = targets_on_cards(driver, toy_params, 3)
-    for target in (goes, stays):
-        proven_idly(loaded(target, toy), toy)
-    assert not any(chunks._pages for chunks in goes._points._chunks.values())  # type: ignore[attr-defined]
-    goes.close()
-    for target in (stays, loaded(comes, toy)):
-        proven_idly(target, toy)
-        target.close()
-    assert driver.held == {}
-
-
-def test_a_disk_that_fails_is_named_to_every_card(
-    driver: FakeDriver, toy: Circuit, toy_params: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_chunks(monkeypatch)
-    place = open_parameters(toy_params).first_byte("a", 100)
-    fail_at(monkeypatch, place)
-    targets = targets_on_cards(driver, toy_params, 2)
-    for target in targets:
-        target.prepare()
-        target.opened(toy)
-    for target in targets:
-        with pytest.raises(ResourceError, match="Input/output error") as raised:
-            target.loaded()
-        assert raised.value.where == f"{toy_params}, byte {place:,}"
-        target.close()
     assert driver.held == {}
 
 

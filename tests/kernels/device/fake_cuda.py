@@ -23,8 +23,11 @@ CODES = {
     "INVALID_DEVICE": 101,
     "INVALID_IMAGE": 200,
     "ECC_UNCORRECTABLE": 214,
+    "NVLINK_UNCORRECTABLE": 220,
     "ILLEGAL_ADDRESS": 700,
     "LAUNCH_OUT_OF_RESOURCES": 701,
+    "PEER_ACCESS_ALREADY_ENABLED": 704,
+    "TOO_MANY_PEERS": 711,
     "LAUNCH_FAILED": 719,
     "STREAM_CAPTURE_INVALIDATED": 901,
     "UNKNOWN": 999,
@@ -240,6 +243,17 @@ class FakeDriver:
         return self._submit(
             h_stream, lambda: ctypes.memmove(self._at(dst_device, byte_count), source, byte_count)
         )
+
+    def cuDeviceCanAccessPeer(self, dev, peer_dev):
+        return int(dev != peer_dev)
+
+    def cuCtxEnablePeerAccess(self, peer_context, flags):
+        assert peer_context in self.held and flags == 0
+        return ()
+
+    def cuMemcpyPeerAsync(self, dst_device, dst_context, src_device, src_context, byte_count, h_stream):
+        assert {dst_context, src_context} <= self.held.keys()
+        return self.cuMemcpyDtoDAsync(dst_device, src_device, byte_count, h_stream)
 
     def cuMemsetD8Async(self, dst_device, uc, n, h_stream):
         return self._submit(h_stream, lambda: ctypes.memset(self._at(dst_device, n), uc, n))

@@ -191,6 +191,43 @@ def test_pinned_memory_is_copied_without_a_page_between(device: CudaDevice, driv
         assert driver.calls["cuMemHostAlloc"] == 2
 
 
+@pytest.mark.parametrize("answer", ["SUCCESS", "PEER_ACCESS_ALREADY_ENABLED", "TOO_MANY_PEERS"])
+def test_a_card_copies_from_another_and_asks_once_for_the_short_way(answer: str) -> None:
+    driver = FakeDriver(card(), card(uuid="0" * 8 + "-0000-0000-0000-" + "0" * 12))
+    driver.fail("cuCtxEnablePeerAccess", answer)
+    with CudaDevice("cuda:0", api=driver) as first, CudaDevice("cuda:1", api=driver) as second:
+        given = first.upload(np.arange(6, dtype=np.uint32))
+        taken = second.allocate(6, np.uint32)
+        for _ in range(2):
+            second.clear(taken)
+            second.copy_from(first, given, taken)
+            assert second.download(taken).tolist() == [0, 1, 2, 3, 4, 5]
+        second.copy_from(first, first.allocate(0, np.uint32), second.allocate(0, np.uint32))
+    assert driver.calls["cuMemcpyPeerAsync"] == 2
+    assert driver.calls["cuCtxEnablePeerAccess"] == 1
+    assert driver.held == {}
+
+
+def test_cards_that_do_not_reach_each_other_copy_all_the_same() -> None:
+    """Here a card and itself: the driver says that it reaches no such peer."""
+    driver = FakeDriver()
+    with CudaDevice(api=driver) as first, CudaDevice(api=driver) as second:
+        given, taken = first.upload(np.arange(3, dtype=np.uint8)), second.allocate(3, np.uint8)
+        second.copy_from(first, given, taken)
+        assert second.download(taken).tolist() == [0, 1, 2]
+    assert driver.calls["cuCtxEnablePeerAccess"] == 0
+
+
+def test_what_else_keeps_a_card_from_another_is_an_error(driver: FakeDriver) -> None:
+    driver.cards += (card(uuid="0" * 8 + "-0000-0000-0000-" + "0" * 12),)
+    driver.fail("cuCtxEnablePeerAccess", "NVLINK_UNCORRECTABLE")
+    with CudaDevice("cuda:0", api=driver) as first, CudaDevice("cuda:1", api=driver) as second:
+        given, taken = first.allocate(3, np.uint8), second.allocate(3, np.uint8)
+        with pytest.raises(DeviceFault, match="NVLink") as raised:
+            second.copy_from(first, given, taken)
+        assert raised.value.where == "cuda:1"
+
+
 def test_copies_into_given_arrays(device: CudaDevice) -> None:
     with device.allocate(6, np.int16) as first, device.allocate(6, np.int16) as second:
         device.clear(first)
