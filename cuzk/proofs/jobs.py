@@ -7,12 +7,11 @@ after       the ends of the sums, A, B, C, encoding; the check        host, the 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
-import numpy as np
+from py_arkworks_bls12381 import G1Point
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import FreeValues, free_counts
@@ -25,6 +24,7 @@ from cuzk.groth16.prove import Randomizers, Sums, assemble, begin_proof
 from cuzk.groth16.target import Target
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.proofs.input_digest import input_digest
 from cuzk.proofs.kinds import free_values
 from cuzk.proofs.places import Place
 from cuzk.sector.claim import ProofInput
@@ -120,55 +120,49 @@ class ProofWork:
     ) -> None:
         self._given, self._host, self._randomizers = given, host, randomizers
         self._is_checked = is_checked
+        self._beside = ThreadPoolExecutor(1, "cuzk public inputs")  # ends with the work
+        self._input_points: dict[int, Future[G1Point]] = {}
+        self._held: set[tuple[int, bytes]] = set()  # partitions with their proofs
         self.kind = given.shape.kind
         self.partitions, self.setup = partitions, setup
-        digest = hashlib.sha256(repr((self.kind, partitions, randomizers)).encode())
-        self.input_bytes = _feed(digest, given)
-        self.digest = digest.hexdigest()
+        self.digest, self.input_bytes = input_digest((self.kind, partitions, randomizers, given), host)
         self.partition_bytes = setup.partition_bytes
 
     def prepare(self, partition: int) -> Prepared:
         """Raises InputError, with the place, for vanilla proofs that are not those of the statement."""
         if not self._is_checked:
             self._given.check_partition(partition, self._host)
-        return Prepared(free=free_values(self._given, partition), randomizers=self._randomizers)
+        prepared = Prepared(free=free_values(self._given, partition), randomizers=self._randomizers)
+        # What the check of the proof takes of the inputs is taken while a device computes the proof.
+        self._input_points[partition] = self._beside.submit(self._input_point, partition)
+        return prepared
 
     def holds(self, partition: int, proof: bytes) -> bool:
         """Also False when a point of the proof is none."""
-        inputs = self._given.public_inputs(partition)
         try:
-            return self.setup.verifier.verify_partition(inputs, Proof.from_bytes(proof))
+            points = Proof.from_bytes(proof).points()
         except ProofError:
             return False
+        known = self._input_points.get(partition)
+        input_point = self._input_point(partition) if known is None else known.result()
+        held = self.setup.verifier.holds_at(input_point, points)
+        if held:
+            self._held.add((partition, proof))
+        return held
 
     def assemble(self, proofs: Sequence[bytes]) -> bytes:
-        if len(proofs) > 1 and not self._hold_together(proofs):
-            raise ProofError(
-                "the proofs of the partitions hold one by one, but not together; none was handed out",
-                where=self._given.origin,
-                next="this is a fault of cuzk: please report it",
-            )
+        """To check them together would say nothing more, and in 15 ms: each is, byte by byte, one that was
+        found to hold for the partition in whose place it stands."""
+        for partition, proof in zip(self.partitions, proofs, strict=True):
+            if (partition, proof) not in self._held:
+                raise ProofError(
+                    "what stands for the proof of a partition is not what held; nothing was handed out",
+                    where=f"{self._given.origin}, partition {partition}",
+                    next="this is a fault of cuzk: please report it",
+                )
         whole = b"".join(proofs)
         assert len(whole) == PROOF_BYTES * len(self.partitions), len(whole)
         return whole
 
-    def _hold_together(self, proofs: Sequence[bytes]) -> bool:
-        inputs = [self._given.public_inputs(partition) for partition in self.partitions]
-        return self.setup.verifier.verify_partitions(inputs, [Proof.from_bytes(proof) for proof in proofs])
-
-
-def _feed(digest: Any, value: Any) -> int:
-    """Everything in a value, but not where it came from, goes into the digest; the bytes of its arrays."""
-    if isinstance(value, np.ndarray):
-        digest.update(repr((value.shape, value.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(value).data)
-        return value.nbytes
-    if isinstance(value, tuple):
-        digest.update(repr(len(value)).encode())
-        return sum(_feed(digest, one) for one in value)
-    if is_dataclass(value):
-        names = [field.name for field in fields(value) if field.name != "origin"]
-        digest.update(repr(names).encode())
-        return sum(_feed(digest, getattr(value, name)) for name in names)
-    digest.update(repr(value).encode())
-    return 0
+    def _input_point(self, partition: int) -> G1Point:
+        return self.setup.verifier.input_point(self._given.public_inputs(partition))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from cuzk.engine.pipeline import DevicePlace, Pipeline
 from cuzk.engine.seam import Needs
 from cuzk.engine.settings import Settings
 from cuzk.engine.turn import Abandoned, Turn
-from cuzk.errors import InputError, ResourceError
+from cuzk.errors import InputError, ParameterError, ProofError, ResourceError
 from cuzk.events import ignore
 from cuzk.groth16.generate import generate
 from cuzk.groth16.parameters.params_file import open_parameters
@@ -25,6 +27,8 @@ from cuzk.groth16.target_cpu import CpuTarget
 from cuzk.groth16.values_at_tau import Trapdoors
 from cuzk.groth16.verify import Verifier
 from cuzk.kernels.device.cpu import CpuDevice
+from cuzk.kernels.fr_vector import from_integers
+from cuzk.kernels.poseidon import hash_textbook
 from cuzk.proofs import jobs
 from cuzk.proofs.jobs import DeviceProver, Prepared, ProofSetup, ProofWork
 from cuzk.proofs.places import Place
@@ -247,3 +251,89 @@ def test_vanilla_proofs_are_checked_when_a_partition_is_prepared(work_of: Callab
 
 def test_bytes_that_are_no_proof_do_not_hold(work_of: Callable[..., ProofWork]) -> None:
     assert not work_of().holds(0, bytes(192))
+
+
+# ---- the check of proofs ----
+
+
+class ToyInput:
+    """Two partitions of the toy circuit, each with numbers of its own."""
+
+    origin, shape, numbers = "toy.json", SimpleNamespace(kind="toy"), ((1, 2), (3, 4))
+
+    def check_partition(self, partition: int, device: CpuDevice) -> None: ...
+
+    def public_inputs(self, partition: int) -> np.ndarray[Any, Any]:
+        return from_integers([hash_textbook(self.numbers[partition])])
+
+
+@pytest.fixture
+def toy_work(setup: ProofSetup, monkeypatch: pytest.MonkeyPatch) -> ProofWork:
+    monkeypatch.setattr(jobs, "free_values", lambda given, partition: toy_values(*given.numbers[partition]))
+    return ProofWork(ToyInput(), (0, 1), setup, HOST)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def prove(setup: ProofSetup, lock: DeviceLock, toy_work: ProofWork) -> Callable[[int], bytes]:
+    prover = setup.open("cpu")
+    return lambda partition: prover.prove(toy_work.prepare(partition), turn(lock))
+
+
+def test_proofs_that_held_are_joined_in_the_order_of_the_partitions(
+    toy_work: ProofWork, prove: Callable[[int], bytes]
+) -> None:
+    first, second, again = prove(0), prove(1), prove(1)
+    assert toy_work.holds(1, second) and toy_work.holds(0, first) and toy_work.holds(1, again)
+    assert toy_work.assemble([first, second]) == first + second
+    assert toy_work.assemble([first, again]) == first + again
+
+
+def test_a_proof_of_another_partition_or_with_a_changed_point_does_not_hold(
+    toy_work: ProofWork, prove: Callable[[int], bytes]
+) -> None:
+    first, second = prove(0), prove(1)
+    assert not toy_work.holds(1, first) and not toy_work.holds(0, second)
+    negated = bytes([first[0] ^ 0x20]) + first[1:]
+    assert not toy_work.holds(0, negated)
+    assert toy_work.holds(0, first)
+
+
+def test_what_did_not_hold_for_its_partition_is_never_handed_out(
+    toy_work: ProofWork, prove: Callable[[int], bytes]
+) -> None:
+    first, second, unseen, wrong = prove(0), prove(1), prove(1), bytes(192)
+    assert toy_work.holds(0, first) and toy_work.holds(1, second) and not toy_work.holds(1, wrong)
+    for proofs, place in (
+        ([second, first], "partition 0"),
+        ([first, first], "partition 1"),
+        ([first, unseen], "partition 1"),
+        ([first, wrong], "partition 1"),
+        ([first, second[:-1] + bytes([second[-1] ^ 1])], "partition 1"),
+    ):
+        with pytest.raises(ProofError, match="is not what held; nothing was handed out") as raised:
+            toy_work.assemble(proofs)
+        assert raised.value.where == f"toy.json, {place}"
+
+
+def test_what_a_check_takes_of_the_inputs_is_computed_once_beside_the_proof(
+    toy_work: ProofWork, prove: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, input_point = [], Verifier.input_point
+
+    def noted(verifier: Verifier, public_inputs: Any) -> Any:
+        threads.append(threading.current_thread())
+        return input_point(verifier, public_inputs)
+
+    monkeypatch.setattr(Verifier, "input_point", noted)
+    proof = prove(0)
+    assert toy_work.holds(0, proof) and toy_work.holds(0, proof)
+    assert len(threads) == 1 and threads[0] is not threading.current_thread()
+
+
+def test_a_key_of_another_circuit_is_told_by_the_check(
+    toy_work: ProofWork, prove: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ToyInput, "public_inputs", lambda given, partition: from_integers([1, 2]))
+    proof = prove(0)
+    with pytest.raises(ParameterError, match="takes 1 public inputs, not 2"):
+        toy_work.holds(0, proof)
