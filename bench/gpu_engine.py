@@ -61,6 +61,7 @@ def main() -> None:
     partitions = facts["runs"][0]["partitions"]
     facts["alone"] = alone(source, options, partitions)
     (options.out / "gpu_engine.json").write_text(json.dumps(facts, indent=1))
+    print(alone_table(facts))
     for text in [*verdicts(facts["runs"]), *verdicts_alone(facts)]:
         print(text)
 
@@ -166,6 +167,33 @@ def engine_table(facts: Fact) -> str:
     return markdown([*heads, "latency", "memory of the cards"], rows)
 
 
+def tables(facts: Fact) -> str:
+    return f"{engine_table(facts)}\n\n{alone_table(facts)}"
+
+
+def alone_table(facts: Fact) -> str:
+    rows = [
+        [
+            str(fact["cards"]),
+            str(fact["partitions"]),
+            f"{median(fact['wall_ms']) / 1000:.2f} s ({min(fact['wall_ms']) / 1000:.2f} to"
+            f" {max(fact['wall_ms']) / 1000:.2f})",
+            f"{rounds_ms(facts, fact) / 1000:.2f} s",
+            f"{median(fact['wall_ms']) / rounds_ms(facts, fact) - 1:+.1%}",
+        ]
+        for fact in facts["alone"]
+    ]
+    return markdown(
+        ["cards", "partitions", "from handing in to the proof", "kernels of a card", "more"], rows
+    )
+
+
+def rounds_ms(facts: Fact, alone: Fact) -> float:
+    """What the kernels of the busiest card take, by those of a partition on the first."""
+    kernels = facts["runs"][0]["kernels"].values()
+    return float(alone["rounds"] * median(one["partition_ms"] for one in kernels))
+
+
 def verdicts(runs: list[Fact]) -> list[str]:
     """What was wanted, and what came out; of runs in the order of `main`."""
     narrow, coarse, *both = runs
@@ -200,10 +228,9 @@ def verdicts(runs: list[Fact]) -> list[str]:
 
 
 def verdicts_alone(facts: Fact) -> list[str]:
-    a_partition = median(one["partition_ms"] for one in facts["runs"][0]["kernels"].values())
     found = []
     for fact in facts["alone"]:
-        ratio = median(fact["wall_ms"]) / fact["rounds"] / a_partition
+        ratio = median(fact["wall_ms"]) / rounds_ms(facts, fact)
         text = f"{fact['partitions']} partitions on {fact['cards']} cards take {ratio:.2f} times the kernels"
         found.append((f"{text} of {fact['rounds']}, wanted {ROUND:.2f}", ratio <= ROUND))
     return told(found)

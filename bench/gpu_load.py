@@ -52,7 +52,7 @@ from cuzk.kernels.gpu.points import NATURAL_ORDER, GpuPoints, PointDecoder  # no
 from cuzk.kernels.modulus import FQ  # noqa: E402
 
 THREADS = (1, 2, 4, 6, 8, 12)
-CHUNKS_LOG2 = (14, 15, 16, 17)
+CHUNKS_LOG2 = (15, 16, 17)
 RUNS, COPIED_BYTES = 3, 1 << 32
 GIB = 1 << 30
 #: Points of each section, in parts of all: those of 32 GiB sectors.

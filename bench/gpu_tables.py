@@ -1,8 +1,8 @@
 """Fills the GPU's tables of docs/performance.md: `python -m bench.gpu_tables [FOLDER]`.
 
-FOLDER holds what `gpu_field`, `gpu_curve`, `gpu_ntt`, `gpu_msm` and `gpu_sector` wrote, maybe `gpu_engine`
-and `gpu_urgent`; without one, the results kept in the repository. Shares of the limit are worked out here,
-see `gpu_limits`: of a transform by its schedule, of a sum by its affine additions.
+FOLDER holds what `gpu_field`, `gpu_curve`, `gpu_ntt`, `gpu_msm` and `gpu_sector` wrote, maybe `gpu_engine`,
+`gpu_load` and `gpu_urgent`; without one, the results kept in the repository. Shares of the limit are worked
+out here, see `gpu_limits`: of a transform by its schedule, of a sum by its affine additions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from statistics import median
 from typing import Any
 
 from bench import peers
-from bench.gpu_engine import engine_table
+from bench.gpu_engine import tables as engine_tables
 from bench.gpu_limits import addition_products, multiplier_rate, transform_products
 from bench.gpu_urgent import urgent_table
 from bench.runner import ROOT, quantity, size
 from bench.tables import markdown, replace_block
-from cuzk.kernels.gpu.sum_schedule import additions
+from cuzk.kernels.gpu.sum_schedule import DECODED_AT_ONCE, additions
 from cuzk.kernels.modulus import FR, FR_GENERATOR
 from cuzk.kernels.ntt import Transform
 
@@ -75,7 +75,7 @@ def blocks(folder: Path) -> dict[str, str]:
 
 def of_engine(folder: Path) -> dict[str, str]:
     """The tables of those results that are there."""
-    tables = {"gpu-engine": engine_table, "gpu-urgent": urgent_table}
+    tables = {"gpu-engine": engine_tables, "gpu-load": cards_table, "gpu-urgent": urgent_table}
     files = {name: folder / f"{name.replace('-', '_')}.json" for name in tables}
     facts = {
         name: json.loads(path.read_text(encoding="utf-8")) for name, path in files.items() if path.exists()
@@ -108,6 +108,32 @@ def field_table(report: Fact) -> str:
 SECTOR_STAGES = ("read", "check", "load points", "witness", "rows", "transforms", "verify")
 #: What the host does before or for a stage, which belongs to it here.
 _OF_HOST = {"witness": "pre-pass", "verify": "finish"}
+
+
+def cards_table(facts: Fact) -> str:
+    """Of chunks as they are; the last card's time."""
+    runs = [
+        fact
+        for fact in facts["results"]
+        if fact["part"] == "cards" and 1 << fact["chunk_log2"] == DECODED_AT_ONCE
+    ]
+    alone = median(max(times) for times in runs[0]["seconds"])
+    rows = []
+    for run in runs:
+        seconds = median(max(times) for times in run["seconds"])
+        how = "one reads, others copy" if run["together"] else "each reads by itself"
+        rows.append(
+            [
+                f"{run['cards']}, {how}" if run["cards"] > 1 else "1",
+                f"{seconds:.2f} s",
+                f"{seconds / alone:.2f}",
+                f"{run['read_gb']:.1f} GB",
+                f"{run['cards'] * run['gb'] / seconds:.1f} GB/s",
+                f"{run['peak_bytes'] / (1 << 30):.2f} GiB",
+            ]
+        )
+    heads = ["cards", "until the last has all", "of one card's", "read", "brought", "process at most"]
+    return markdown(heads, rows)
 
 
 def sector_table(facts: Fact) -> str:

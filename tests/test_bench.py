@@ -209,7 +209,12 @@ def test_sectors_alone_are_held_against_the_kernels_of_the_busiest_card() -> Non
         {"cards": 4, "partitions": 8, "rounds": 2, "wall_ms": [1750.0, 1760.0, 1900.0]},
         {"cards": 4, "partitions": 10, "rounds": 3, "wall_ms": [2880.0, 2880.0, 2880.0]},
     ]
-    assert gpu_engine.verdicts_alone({"runs": [engine_run(1, "narrow", 8.2)], "alone": alone}) == [
+    facts = {"runs": [engine_run(1, "narrow", 8.2)], "alone": alone}
+    assert gpu_engine.alone_table(facts).splitlines()[2:] == [
+        "| 4 | 8 | 1.76 s (1.75 to 1.90) | 1.60 s | +10.0% |",
+        "| 4 | 10 | 2.88 s (2.88 to 2.88) | 2.40 s | +20.0% |",
+    ]
+    assert gpu_engine.verdicts_alone(facts) == [
         "reached: 8 partitions on 4 cards take 1.10 times the kernels of 2, wanted 1.10",
         "MISSED: 10 partitions on 4 cards take 1.20 times the kernels of 3, wanted 1.10",
     ]
