@@ -277,19 +277,27 @@ def _check_columns(partition: PartitionInput, device: CpuDevice, where: str) -> 
 
 
 def _check_labels(c1: C1, partition: PartitionInput, where: str) -> None:
-    """Labels' parents are rows of the parents' columns, and hash to the challenged node's own column."""
-    parents = partition.labelings.parents
-    given, rows = as_limbs(parents), as_limbs(partition.columns)  # in eight bytes at a time
-    for layer in range(c1.shape.layers):
-        columns, layers = label_parents(layer)
-        if at := first((given[:, layer] != rows[:, columns, layers]).any(axis=-1)):
-            column, below = int(columns[at[1]]), int(layers[at[1]])
-            what = f"the parent is not the label of {COLUMN_NAMES[column]} in layer {below + 1}"
-            _fail(what, f"{where}, {_label_parent_place(at[0], layer, at[1])}")
-        computed = labels_of(c1.replica_id, layer, partition.challenges, parents[:, layer])
-        if at := first((computed != partition.columns[:, 0, layer]).any(axis=-1)):
-            what = "the label does not recompute from replica_id and its parents"
-            _fail(what, f"{where}, {_row_place(at[0], 0, layer)}", OTHER_SECTOR)
+    """Labels' parents are rows of the parents' columns, and hash to the challenged node's own column.
+
+    What is told is wrong in the lowest layer where anything is: others follow from it.
+    """
+    layers = range(c1.shape.layers)
+    columns, below = (np.stack(of_layers) for of_layers in zip(*map(label_parents, layers), strict=True))
+    given, rows = as_limbs(partition.labelings.parents), as_limbs(partition.columns)
+    computed = labels_of(c1.replica_id, partition.challenges, partition.labelings.parents)
+    wrong_parents = (given != rows[:, columns, below]).any(axis=-1)
+    wrong_labels = (as_limbs(computed) != rows[:, 0]).any(axis=-1)
+    if not (wrong := wrong_parents.any(axis=(0, 2)) | wrong_labels.any(axis=0)).any():
+        return
+    layer = int(wrong.argmax())
+    if at := first(wrong_parents[:, layer]):
+        column, layer_below = columns[layer, at[1]], below[layer, at[1]]
+        what = f"the parent is not the label of {COLUMN_NAMES[column]} in layer {layer_below + 1}"
+        _fail(what, f"{where}, {_label_parent_place(at[0], layer, at[1])}")
+    at = first(wrong_labels[:, layer])
+    assert at is not None, layer
+    what = "the label does not recompute from replica_id and its parents"
+    _fail(what, f"{where}, {_row_place(at[0], 0, layer)}", OTHER_SECTOR)
 
 
 def _check_encoding(partition: PartitionInput, where: str) -> None:

@@ -10,10 +10,14 @@ from hashlib import sha256
 
 import numpy as np
 
-from cuzk.sector.arrays import Bytes, Counts, read_only
+from cuzk.sector.arrays import Bytes, Counts, as_hashes, read_only
+from cuzk.sector.merkle import TRIMMED
 from cuzk.sector.porep.replica_id import trim254
 from cuzk.sector.porep.shape import DRG_DEGREE, LABEL_PARENTS, PARENTS
 from cuzk.sector.shape import NODE_BYTES
+
+_BEFORE_PARENTS = 2 * NODE_BYTES
+"""Bytes of a preimage: replica id, and place."""
 
 
 def label_of(replica_id: bytes, layer: int, node: int, parents: bytes) -> bytes:
@@ -22,12 +26,19 @@ def label_of(replica_id: bytes, layer: int, node: int, parents: bytes) -> bytes:
     return trim254(sha256(replica_id + position + parents).digest())
 
 
-def labels_of(replica_id: bytes, layer: int, nodes: Counts, parents: Bytes) -> Bytes:
-    """(n, 32): the labels of (n,) nodes in a layer, from (n, 37, 32) parents. 1.3 us each."""
-    data, size = parents.tobytes(), LABEL_PARENTS * NODE_BYTES
-    preimages = [data[start : start + size] for start in range(0, len(data), size)]
-    labels = [label_of(replica_id, layer, *pair) for pair in zip(nodes.tolist(), preimages, strict=True)]
-    return np.frombuffer(b"".join(labels), dtype=np.uint8).reshape(-1, NODE_BYTES)
+def labels_of(replica_id: bytes, nodes: Counts, parents: Bytes) -> Bytes:
+    """(n, L, 32): the labels of (n,) nodes in all layers, from (n, L, 37, 32) parents. 1.3 us each."""
+    count, layers = parents.shape[:2]
+    preimages = np.zeros((count, layers, _BEFORE_PARENTS + LABEL_PARENTS * NODE_BYTES), dtype=np.uint8)
+    preimages[..., :NODE_BYTES] = np.frombuffer(replica_id, dtype=np.uint8)
+    position = preimages[..., NODE_BYTES:_BEFORE_PARENTS]
+    position[..., :4] = np.arange(1, layers + 1, dtype=">u4").view(np.uint8).reshape(-1, 4)
+    position[..., 4:12] = nodes.astype(">u8").view(np.uint8).reshape(-1, 1, 8)
+    preimages[..., _BEFORE_PARENTS:] = parents.reshape(count, layers, -1)
+    data, size = preimages.tobytes(), preimages.shape[-1]
+    digests = b"".join([sha256(data[at : at + size]).digest() for at in range(0, len(data), size)])
+    labels = np.frombuffer(digests, dtype="<u8").reshape(count, layers, -1) & TRIMMED
+    return as_hashes(labels)
 
 
 @cache

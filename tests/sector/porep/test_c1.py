@@ -5,6 +5,7 @@ import copy
 import json
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from cuzk.kernels.device.cpu import CpuDevice
 from cuzk.proofs.sources import check_input
 from cuzk.sector.api_version import ApiVersion
 from cuzk.sector.porep.c1_reader import parse_c1, read_c1
+from cuzk.sector.porep.labels import label_of, labels_of
 from cuzk.sector.porep.registered_proof import Feature, RegisteredProof, registered_proof
 from tests.sector.porep import sealing
 from tests.sector.porep.documents import CASES, MADE_UP, POREP, compact, inner, wrapped
@@ -197,17 +199,47 @@ def test_a_replica_that_does_not_encode_the_data_is_refused():
     assert "challenge 0, encoding: label of the last layer + data is not the replica" in refusal(document)
 
 
-def test_a_label_that_does_not_recompute_is_refused_with_its_challenge_and_layer(monkeypatch):
+LABEL_IS_WRONG = (
+    "challenge 1, column of the challenged node, layer 1: "
+    "the label does not recompute from replica_id and its parents"
+)
+
+
+@pytest.mark.parametrize(
+    "parent_in_layer, told",
+    [
+        (None, LABEL_IS_WRONG),
+        (
+            1,
+            "challenge 0, label of layer 1, parent 3: the parent is not the label of DRG parent 3 in layer 1",
+        ),
+        (2, LABEL_IS_WRONG),
+    ],
+)
+def test_of_wrong_labels_and_parents_those_of_the_lowest_layer_are_told(parent_in_layer, told, monkeypatch):
     """All else holds: what depends on the wrong label was made from it."""
     registered, data = registered_proof("StackedDrg2KiBV1_1"), [5] * 64
     good = parse_c1(compact(sealed(registered, data)), origin="sealed")
-    wrong = 2, int(good.partitions[0].challenges[1])
-    right = sealing.label
+    wrong, right = (1, int(good.partitions[0].challenges[1])), sealing.label
     monkeypatch.setattr(sealing, "label", lambda replica, *at: right(replica, *at) + (at[:2] == wrong))
-    assert (
-        "challenge 1, column of the challenged node, layer 2: "
-        "the label does not recompute from replica_id and its parents"
-    ) in refusal(sealed(registered, data))
+    document = sealed(registered, data)
+    if parent_in_layer is not None:
+        parents, _ = at(document, f"0.0.labeling_proofs.{parent_in_layer - 1}.parents.3")
+        parents[3] = parents[4]
+    assert told in refusal(document)
+
+
+def test_labels_of_all_layers_are_those_made_one_by_one():
+    """Of the first and the last node, whose numbers have all bits."""
+    draw = random.Random(3)
+    replica = draw.randbytes(32)
+    parents = np.frombuffer(draw.randbytes(2 * 11 * 37 * 32), np.uint8).reshape(2, 11, 37, 32)
+    nodes = np.array([1, 2**63 - 1])
+    expected = [
+        [label_of(replica, layer, int(node), parents[i, layer].tobytes()) for layer in range(11)]
+        for i, node in enumerate(nodes)
+    ]
+    assert [list(map(bytes, rows)) for rows in labels_of(replica, nodes, parents)] == expected
 
 
 def leaves(value, path=()):
