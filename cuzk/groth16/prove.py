@@ -146,11 +146,14 @@ def begin_sums(target: Target, circuit: Circuit, assignment: Any) -> dict[Sectio
 
 
 def assemble(parameters: Parameters, sums: Sums, randomizers: Randomizers) -> Proof:
-    """A, B and C from the sums; the random terms make the proof independent of the witness."""
+    """A, B and C from the sums; the random terms make the proof independent of the witness.
+
+    Those of C, s A + r B' - r s delta, are (alpha + sum a) s + (beta + sum b') r + delta r s, one sum.
+    """
     key = parameters.key.points
     r, s = Scalar(randomizers.r), Scalar(randomizers.s)
     a = key.alpha_g1 + sums.a + key.delta_g1 * r
-    b_g1 = key.beta_g1 + sums.b_g1 + key.delta_g1 * s
     b_g2 = key.beta_g2 + sums.b_g2 + key.delta_g2 * s
-    c = sums.l + sums.h + a * s + b_g1 * r - key.delta_g1 * r * s
+    hiding = [key.alpha_g1 + sums.a, key.beta_g1 + sums.b_g1, key.delta_g1]
+    c = sums.l + sums.h + G1Point.multiexp_unchecked(hiding, [s, r, r * s])
     return Proof.from_points(a, b_g2, c)
