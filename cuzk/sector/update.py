@@ -234,7 +234,7 @@ class _Check:
         own, arities, roots = self._own, given.shape.path_arities, poseidon_roots(device)
         self._old = self._tree("old R path", own.old, arities, roots)
         self._new = self._tree("new R path", own.new, arities, roots)
-        self._data = self._tree("D path", own.data, given.shape.d_arities, sha256_roots)
+        self._data = self._tree("D path", own.data, given.shape.d_arities, self._data_roots)
 
     def _tree(self, name: str, paths: Paths, arities: tuple[int, ...], roots: PathRoots) -> OpenedTree:
         return OpenedTree(
@@ -244,6 +244,14 @@ class _Check:
             path_roots=roots,
             name=lambda challenge: f"challenge {challenge}, {name}",
             next=COPY_AGAIN,
+        )
+
+    def _data_roots(self, leaves: Bytes, siblings: Bytes, indices: Counts, arities: Sequence[int]) -> Limbs:
+        """By way of the nodes at the level of the apex leaves, which are kept for `_check_apex`."""
+        below = self._given.shape.d_path_levels
+        self._reached = sha256_roots(leaves, siblings[:, :below], indices[:, :below], arities[:below])
+        return sha256_roots(
+            as_hashes(self._reached), siblings[:, below:], indices[:, below:], arities[below:]
         )
 
     def run(self) -> None:
@@ -280,10 +288,8 @@ class _Check:
     def _check_apex(self) -> None:
         """Apex leaves are the nodes of the D paths at their level, and all of them lead to comm_d_new."""
         shape, own, data = self._given.shape, self._own, self._own.data
-        below, arities = shape.d_path_levels, (BINARY,) * shape.d_path_levels
-        reached = sha256_roots(data.leaves, data.siblings[:, :below], data.indices[:, :below], arities)
-        leaves = self._nodes >> below & shape.apex_leaves - 1
-        if at := first((as_limbs(own.apex_leaves)[leaves] != reached).any(axis=-1)):
+        leaves = self._nodes >> shape.d_path_levels & shape.apex_leaves - 1
+        if at := first((as_limbs(own.apex_leaves)[leaves] != self._reached).any(axis=-1)):
             what = f"this is not the node that the D path of challenge {at[0]} leads to"
             fail(what, f"{self._where}, apex leaf {leaves[at]}", COPY_AGAIN)
         row = as_limbs(own.apex_leaves)
