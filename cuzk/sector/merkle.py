@@ -18,7 +18,7 @@ HashChildren = Callable[[Limbs], Limbs]
 """(n, arity, 4) children to (n, 4) nodes."""
 
 PathRoots = Callable[[Bytes, Bytes, Counts, Sequence[int]], Limbs]
-"""(n, 4): what n paths hash to, from (n, 32) leaves, (n, S, 32) siblings, (n, levels) indices, and arities."""
+"""(n, 4): what n paths hash to, from (n, 32) leaves, (n, S, 32) siblings, (n, levels) indices and arities."""
 
 TRIMMED = np.array([(1 << 64) - 1] * 3 + [(1 << 62) - 1], dtype=np.uint64)
 """The limbs of a digest that `replica_id.trim254` leaves."""
