@@ -5,8 +5,8 @@
 In reading order: `seam` (what is proven, seen from here), `settings`, `jobs` and `unit_queue` (jobs, runs,
 units), `budget`, `leases`, `devices` (memory and places), `device_lock` and `turn` (who has a device),
 `batches` (which runs go together), `placing` (what a worker does next), `board` with `runs` (the state),
-`reception` (what callers do to it), `dispatcher` (what threads do), `threads`, `worker`, `events`,
-`recorder`, `status`, and `pipeline`, which puts it together.
+`reception` (what callers do to it), `dispatcher` (what threads do), `threads`, `worker`, `switching` (how
+soon they take turns), `events`, `recorder`, `status`, and `pipeline`, which puts it together.
 
 Words: a *job* is a caller's handle, a *run* the work behind it, a *unit* one of its partitions; a *setup* is
 a circuit's parameters, a *slot* their place on a device.

@@ -18,6 +18,7 @@ from cuzk.engine.recorder import NoRecorder, Recorder
 from cuzk.engine.seam import Setup, Work
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus, snapshot
+from cuzk.engine.switching import ShortTurns
 from cuzk.engine.threads import Assembler, EngineThread, Preparer, Watch
 from cuzk.engine.worker import DeviceWorker
 
@@ -66,8 +67,14 @@ class Pipeline:
         )
         self._reception = Reception(self._board)
         self._threads = _threads(self._board, self._reception, recorder or NoRecorder())
-        for thread in self._threads:
-            thread.start()
+        self._short_turns = ShortTurns()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            self._reception.close(drain=False)  # whose threads have begun
+            self._short_turns.close()
+            raise
 
     def submit(
         self,
@@ -130,6 +137,7 @@ class Pipeline:
         if any(thread.is_alive() for thread in self._threads):
             return False
         self._announcer.close()
+        self._short_turns.close()
         return True
 
     def __enter__(self) -> Pipeline:
