@@ -56,6 +56,7 @@ class Turn:
         self._begins, self._pauses = begins, pauses
         self._record, self._clock = record, clock
         self._place: Place | None = None  # while the lock is held
+        self._is_first = False  # until the first boundary since it was had last
         self._begun_s = 0.0  # when it was had last
         self._stays: list[tuple[float, float]] = []  # from when to when it was held before
         self.waited_s = self.held_s = 0.0
@@ -66,7 +67,8 @@ class Turn:
 
     def on_device(self) -> AbstractContextManager[None]:
         """Around launches and their synchronisation, by the prover. Raises as `boundary`, and Overtaken."""
-        self.boundary()
+        if self._is_over():
+            raise Abandoned
         if self._mode == "coarse":
             return nullcontext()
         return self._locked() if self._mode == "narrow" else self._counted()
@@ -78,6 +80,9 @@ class Turn:
         """
         if self._is_over():
             raise Abandoned
+        if self._place is not None and self._is_first:
+            self._is_first = False
+            self._lock.under_way()
         if self._mode == "narrow" and self._place is not None and self._lock.is_wanted_more(self._place):
             self._let_in_between(self._place)
 
@@ -138,7 +143,7 @@ class Turn:
 
     def _begin(self, place: Place) -> None:
         """The device is the worker's. Raises Overtaken where that came too late."""
-        self._place, self._begun_s = place, self._clock()
+        self._place, self._begun_s, self._is_first = place, self._clock(), True
         self._record("LOCK_START")
         if not self._begins():
             raise Overtaken

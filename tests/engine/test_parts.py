@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cuzk.engine import device_lock
 from cuzk.engine.budget import Budget
 from cuzk.engine.device_lock import DeviceLock
 from cuzk.engine.events import Announcer, EngineEvent, What
@@ -215,7 +216,7 @@ class Queue:
         self.lock, self.order = DeviceLock(), list[str]()
         self._reached: dict[str, threading.Semaphore] = {}
         self._go: dict[str, threading.Semaphore] = {}
-        self._threads: list[threading.Thread] = []
+        self._threads: dict[str, threading.Thread] = {}
 
     def begin(
         self, name: str, urgency: int, *, user: str = "", mode: str = "narrow", kernels: int = 2
@@ -232,8 +233,8 @@ class Queue:
                     self._go[name].acquire(timeout=SOON_S)
                     mine.boundary()
 
-        self._threads.append(threading.Thread(target=work))
-        self._threads[-1].start()
+        self._threads[name] = threading.Thread(target=work)
+        self._threads[name].start()
         end = time.monotonic() + SOON_S
         while f"{name}0" not in self.order and not self._waits(user or name, urgency):
             assert time.monotonic() < end
@@ -247,10 +248,14 @@ class Queue:
         assert self._reached[name].acquire(timeout=SOON_S), (name, self.order)
         self._go[name].release()
 
+    def is_through(self, name: str, within_s: float = SOON_S) -> bool:
+        """Whether the turn's worker has gone on with what comes after the device."""
+        self._threads[name].join(within_s)
+        return not self._threads[name].is_alive()
+
     def end(self) -> list[str]:
-        for thread in self._threads:
-            thread.join(SOON_S)
-            assert not thread.is_alive(), self.order
+        for name in self._threads:
+            assert self.is_through(name), self.order
         assert not self.lock.locked() and not self.lock._waiting and not self.lock._between
         return self.order
 
@@ -292,6 +297,57 @@ def test_a_coarse_lock_lets_nobody_in_between() -> None:
     for name in ("a", "a", "U"):
         queue.kernel_ends(name)
     assert queue.end() == ["a0", "a1", "U0"]
+
+
+@pytest.fixture
+def makes_way_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lock, "MAKES_WAY_S", 10 * SOON_S)
+
+
+@pytest.mark.parametrize("mode", ["narrow", "coarse"])
+@pytest.mark.usefixtures("makes_way_for_long")
+def test_who_gives_a_device_back_goes_on_when_the_first_kernels_of_the_next_one_are_under_way(
+    mode: str,
+) -> None:
+    queue = Queue()
+    queue.begin("a", 2, mode=mode, kernels=1)
+    queue.begin("b", 2, mode=mode, kernels=2)
+    queue.kernel_ends("a")
+    assert not queue.is_through("a", within_s=0.05) and queue.order == ["a0", "b0"]
+    queue.kernel_ends("b")
+    assert queue.is_through("a") and not queue.is_through("b", within_s=0)
+    queue.kernel_ends("b")
+    queue.end()
+
+
+@pytest.mark.usefixtures("makes_way_for_long")
+def test_who_gives_a_device_back_goes_on_when_the_next_one_does_so_too() -> None:
+    queue = Queue()
+    queue.begin("a", 2, kernels=1)
+    queue.begin("b", 2, kernels=0)
+    queue.kernel_ends("a")
+    queue.end()
+
+
+@pytest.mark.usefixtures("makes_way_for_long")
+def test_nobody_makes_way_for_what_is_less_urgent() -> None:
+    queue = Queue()
+    queue.begin("U", 4, kernels=1)
+    queue.begin("a", 2, kernels=1)
+    queue.kernel_ends("U")
+    assert queue.is_through("U") and not queue.is_through("a", within_s=0)
+    queue.kernel_ends("a")
+    queue.end()
+
+
+def test_nobody_makes_way_for_long() -> None:
+    queue = Queue()
+    queue.begin("a", 2, kernels=1)
+    queue.begin("b", 2, kernels=1)
+    queue.kernel_ends("a")
+    assert queue.is_through("a") and not queue.is_through("b", within_s=0)
+    queue.kernel_ends("b")
+    queue.end()
 
 
 def test_an_interrupted_turn_counts_the_time_in_between_as_waiting() -> None:
