@@ -18,10 +18,6 @@ from cuzk.groth16.encoding import G1_COMPRESSED_BYTES, G2_COMPRESSED_BYTES, Poin
 PROOF_BYTES = 2 * G1_COMPRESSED_BYTES + G2_COMPRESSED_BYTES
 
 
-ProofPoints = tuple[G1Point, G2Point, G1Point]
-"""A, B, C."""
-
-
 @dataclass(frozen=True, slots=True)
 class Proof:
     """One partition's proof: `a` and `c` in G1 (48 bytes), `b` in G2 (96 bytes), not yet decoded."""
@@ -52,8 +48,8 @@ class Proof:
     def to_bytes(self) -> bytes:
         return self.a + self.b + self.c
 
-    def points(self, *, where: str = "proof") -> ProofPoints:
-        """Decoded. Raises ProofError, with the point's name, unless each is a point of order r."""
+    def points(self, *, where: str = "proof") -> tuple[G1Point, G2Point, G1Point]:
+        """A, B, C. Raises ProofError, with the point's name, unless each is a point of order r."""
         name = "A"
         try:
             a = encoding.decompress_g1(self.a)

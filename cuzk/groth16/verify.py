@@ -13,8 +13,8 @@ which takes K + 3 Miller loops, one final exponentiation and one sum over ic. A 
 included. Source: bellperson, groth16/verifier.rs.
 
 The sum over ic takes 3.3 ms of the 328 points of a sector's partition and 0.13 s of the 25,840 of a window,
-the rest of a check 2 ms. It needs no proof: whoever knows the inputs before can have it ready. A long one
-is taken by several threads, a slice each, which costs half as much again in all.
+the rest of a check 2 ms. A long one is taken by several threads, a slice each, which costs half as much again
+in all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from py_arkworks_bls12381 import GT, G1Point, Scalar
 
 from cuzk.errors import ParameterError
 from cuzk.groth16.parameters.verifying_key import NEXT, VerifyingKey
-from cuzk.groth16.proof import Proof, ProofPoints
+from cuzk.groth16.proof import Proof
 
 _ONE = Scalar(1)
 _WEIGHT_BITS = 128
@@ -52,16 +52,8 @@ class Verifier:
         Raises ProofError when a point of the proof is unreadable, ParameterError when the key is of a circuit
         with another number of public inputs.
         """
-        points = proof.points(where="partition 0")
-        return self.holds_at(self.input_point(public_inputs), points)
-
-    def input_point(self, public_inputs: npt.NDArray[np.uint64]) -> G1Point:
-        """X, which is all that a check takes of the public inputs. Raises ParameterError as above."""
-        return _sum_of_products(self._points.ic, [_ONE, *self._scalars(public_inputs)])
-
-    def holds_at(self, x: G1Point, points: ProofPoints) -> bool:
-        """Whether the proof of these points holds for the public inputs of which x is the `input_point`."""
-        key, (a, b, c) = self._points, points
+        key, (a, b, c) = self._points, proof.points(where="partition 0")
+        x = _sum_of_products(key.ic, [_ONE, *self._scalars(public_inputs)])
         product = GT.multi_pairing([a, -x, -c], [b, key.gamma_g2, key.delta_g2])
         return bool(product == self._key.alpha_beta)
 

@@ -47,8 +47,9 @@ BLOCK = 8
 assert FR8.product_limit >= 2 * (LARGEST_WIDTH - 1) + BLOCK and BLOCK < LARGEST_WIDTH
 
 TASKS_A_THREAD = 4
-LEAST_HASHES = 64
-"""A thread's task at least: below, Python's part of a task takes longer than its hashes."""
+LEAST_HASHES = 256
+"""A thread's task at least, a millisecond: its start and its calls take Python's lock for a tenth of one, and
+those who prove on a GPU meanwhile wait for that."""
 
 
 def hash_many(device: CpuDevice, preimages: U64, *, domain_tag: int | None = None) -> U64:

@@ -8,10 +8,7 @@ after       the ends of the sums, A, B, C, encoding; the check        host, the 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-
-from py_arkworks_bls12381 import G1Point
 
 from cuzk.circuit.builder import Circuit
 from cuzk.circuit.witness import FreeValues, free_counts
@@ -120,8 +117,6 @@ class ProofWork:
     ) -> None:
         self._given, self._host, self._randomizers = given, host, randomizers
         self._is_checked = is_checked
-        self._beside = ThreadPoolExecutor(1, "cuzk public inputs")  # ends with the work
-        self._input_points: dict[int, Future[G1Point]] = {}
         self._held: set[tuple[int, bytes]] = set()  # partitions with their proofs
         self.kind = given.shape.kind
         self.partitions, self.setup = partitions, setup
@@ -132,20 +127,15 @@ class ProofWork:
         """Raises InputError, with the place, for vanilla proofs that are not those of the statement."""
         if not self._is_checked:
             self._given.check_partition(partition, self._host)
-        prepared = Prepared(free=free_values(self._given, partition), randomizers=self._randomizers)
-        # What the check of the proof takes of the inputs is taken while a device computes the proof.
-        self._input_points[partition] = self._beside.submit(self._input_point, partition)
-        return prepared
+        return Prepared(free=free_values(self._given, partition), randomizers=self._randomizers)
 
     def holds(self, partition: int, proof: bytes) -> bool:
         """Also False when a point of the proof is none."""
+        inputs = self._given.public_inputs(partition)
         try:
-            points = Proof.from_bytes(proof).points()
+            held = self.setup.verifier.verify_partition(inputs, Proof.from_bytes(proof))
         except ProofError:
             return False
-        known = self._input_points.get(partition)
-        input_point = self._input_point(partition) if known is None else known.result()
-        held = self.setup.verifier.holds_at(input_point, points)
         if held:
             self._held.add((partition, proof))
         return held
@@ -163,6 +153,3 @@ class ProofWork:
         whole = b"".join(proofs)
         assert len(whole) == PROOF_BYTES * len(self.partitions), len(whole)
         return whole
-
-    def _input_point(self, partition: int) -> G1Point:
-        return self.setup.verifier.input_point(self._given.public_inputs(partition))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -313,21 +312,6 @@ def test_what_did_not_hold_for_its_partition_is_never_handed_out(
         with pytest.raises(ProofError, match="is not what held; nothing was handed out") as raised:
             toy_work.assemble(proofs)
         assert raised.value.where == f"toy.json, {place}"
-
-
-def test_what_a_check_takes_of_the_inputs_is_computed_once_beside_the_proof(
-    toy_work: ProofWork, prove: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads, input_point = [], Verifier.input_point
-
-    def noted(verifier: Verifier, public_inputs: Any) -> Any:
-        threads.append(threading.current_thread())
-        return input_point(verifier, public_inputs)
-
-    monkeypatch.setattr(Verifier, "input_point", noted)
-    proof = prove(0)
-    assert toy_work.holds(0, proof) and toy_work.holds(0, proof)
-    assert len(threads) == 1 and threads[0] is not threading.current_thread()
 
 
 def test_a_key_of_another_circuit_is_told_by_the_check(
