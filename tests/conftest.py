@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,14 @@ def compiled() -> None:
     """All kernels, compiled on all cores: one after another they take minutes when sources have changed."""
     for lanes in (8, 1) if has_ifma() else (1,):
         warm_up(CpuDevice(lanes=lanes), tuple(GROUPS), ignore)
+
+
+@pytest.fixture
+def no_garbage_collection() -> Iterator[None]:
+    """What is not in a cycle is freed at once all the same."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

@@ -192,6 +192,7 @@ class Board:
         self.say(What.ENDED, run=run, text=text)
         run.jobs.clear()
         run.proofs.clear()
+        run.units.clear()  # which know their run: in a cycle the inputs would wait for the garbage collector
         self.wake_devices()
         self.notify()
 

@@ -93,6 +93,10 @@ class Pipeline:
         """
         return self._reception.submit(work, request_id=request_id, priority=priority, deadline_s=deadline_s)
 
+    def require_open(self) -> None:
+        """Raises EngineError if `submit` would refuse any work: for those who read it first."""
+        self._reception.require_open()
+
     def preload(self, setup: Setup, *, timeout_s: float | None = None) -> bool:
         """Open a setup on every device that can serve it, before there is work. False if it was open.
 

@@ -34,7 +34,7 @@ class Reception:
         """
         board, key, needs = self._board, (request_id, work.digest), self._needs(work.setup)
         with board.held():
-            self._require_open()
+            self.require_open()
             now = board.clock()
             deadline = None if deadline_s is None else now + deadline_s
             kept = board.runs.kept(key)
@@ -58,7 +58,8 @@ class Reception:
         """By device. Asked for without the board's lock."""
         return {device.name: setup.needs(device.name) for device in self._board.devices}
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """Raises EngineError while closing. Takes no lock."""
         if self._board.is_closing:
             raise EngineError("the engine is closing and takes no more work", next="submit it elsewhere")
 
@@ -129,7 +130,7 @@ class Reception:
         """
         board, needs = self._board, self._needs(setup)
         with board.held():
-            self._require_open()
+            self.require_open()
             if board.is_opened(setup):
                 return False
             board.leases.add_run(setup, needs, self._require_possible(setup, needs, 0))
@@ -148,7 +149,7 @@ class Reception:
             board.notify()
             try:
                 in_time = board.setups.wait_for(is_there, timeout_s)
-                self._require_open()
+                self.require_open()
                 board.require_device(setup)
             finally:
                 board.preloads -= not is_held

@@ -130,6 +130,7 @@ class Engine:
         is_checked  the input has passed `sources.check_input`: that is not done again
         Raises InputError, ParameterError, UsageError; what `engine.pipeline.Pipeline.submit` raises.
         """
+        self._pipeline.require_open()
         given = read_input(source, beside)
         if not is_checked:
             given.check_statement()
@@ -150,6 +151,7 @@ class Engine:
 
         Raises as `submit` does; ResourceError when it takes longer than the timeout.
         """
+        self._pipeline.require_open()
         return self._pipeline.preload(
             self._setups.of(kind_named(kind).shape(sector_size)), timeout_s=timeout_s
         )
@@ -178,8 +180,11 @@ class Engine:
         return self._pipeline.events(limit=limit)
 
     def close(self, *, drain: bool = True, timeout_s: float | None = None) -> bool:
-        """As `engine.pipeline.Pipeline.close`."""
-        return self._pipeline.close(drain=drain, timeout_s=timeout_s)
+        """As `engine.pipeline.Pipeline.close`. Parameters are given back then, also if the engine is kept."""
+        is_closed = self._pipeline.close(drain=drain, timeout_s=timeout_s)
+        if is_closed:
+            self._setups.let_go()
+        return is_closed
 
     def __enter__(self) -> Engine:
         return self

@@ -40,16 +40,25 @@ class Setups(ABC):
     ) -> None:
         self._choices, self._card_bytes, self._on_event = choices, card_bytes, on_event
         self._lock = threading.Lock()  # held while a setup is made: inputs whose own is there do not wait
-        self._setups: dict[CircuitShape, ProofSetup] = {}  # written under _lock
+        self._setups: dict[CircuitShape, ProofSetup] = {}  # filled under _lock
+        self._is_over = False
 
     def of(self, shape: CircuitShape) -> ProofSetup:
         """Raises ParameterError when there are none, or not those of the circuit."""
         if (found := self._setups.get(shape)) is not None:
             return found
         with self._lock:
-            if shape not in self._setups:
-                self._setups[shape] = self._new(shape)
-            return self._setups[shape]
+            if (found := self._setups.get(shape)) is not None:
+                return found
+            new = self._setups[shape] = self._new(shape)
+            if self._is_over:  # nobody will let go of it later
+                self._setups.clear()
+            return new
+
+    def let_go(self) -> None:
+        """Keep none any more, nor what is being made: parameters may be gigabytes. Waits for nobody."""
+        self._is_over = True
+        self._setups.clear()
 
     @abstractmethod
     def _new(self, shape: CircuitShape) -> ProofSetup:

@@ -525,20 +525,42 @@ def test_an_exception_in_the_callers_block_cancels_what_is_under_way() -> None:
     assert engine_threads() == []
 
 
-def test_what_a_job_held_is_gone_when_it_has_ended() -> None:
+@pytest.mark.parametrize("ends", ["proven", "not prepared", "not proven", "cancelled"])
+@pytest.mark.usefixtures("no_garbage_collection")
+def test_what_a_job_held_is_gone_when_it_has_ended(ends: str) -> None:
+    go_on = threading.Event()
+
+    def prepare(partition: int) -> None:
+        go_on.wait(SOON_S)
+        if ends == "not prepared":
+            raise ValueError(partition)
+
     with pipeline() as engine:
-        work = FakeWork("a", (0, 1))
+        setup = FakeSetup(fates={"cuda:0": deque([raises(ValueError("a fault"))])})
+        if ends != "not proven":
+            setup.fates.clear()
+        work = FakeWork("a", (0, 1), setup, preparing=prepare)
         held = weakref.ref(work)
         job = engine.submit(work)
-        result_of(job)
-        idle(engine)
+        assert ends != "cancelled" or job.cancel()
+        go_on.set()
+        assert (result_of(job).status is Status.COMPLETED) == (ends == "proven")
         del work
+        until(lambda: held() is None, engine)  # a thread may be on its way back to its queue
 
-        def is_gone() -> bool:
-            gc.collect()
-            return held() is None
 
-        until(is_gone, engine)  # a thread may be on its way back to its queue
+@pytest.mark.usefixtures("no_garbage_collection")
+def test_setups_are_gone_when_the_engine_has_closed() -> None:
+    """Also while it, its jobs and their results are kept."""
+    setup = FakeSetup()
+    held = weakref.ref(setup)
+    with pipeline("cuda:0", "cuda:1") as engine:
+        jobs = [engine.submit(FakeWork(name, (0, 1, 2), setup)) for name in "ab"]
+        results = [result_of(job) for job in jobs]
+        engine.preload(setup)
+        del setup
+        assert held() is not None
+    assert held() is None and all(result.proof for result in results)
 
 
 # ---- anything at once ----

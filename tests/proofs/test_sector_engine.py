@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +19,10 @@ from cuzk.config import Config
 from cuzk.engine.recorder import NoRecorder
 from cuzk.engine.settings import Settings
 from cuzk.engine.status import EngineStatus
-from cuzk.errors import DeviceError, InputError, ParameterError, UsageError
+from cuzk.errors import DeviceError, EngineError, InputError, ParameterError, UsageError
 from cuzk.events import ignore
+from cuzk.groth16.parameters.params_file import ParameterFile, open_parameters
+from cuzk.proofs import setups
 from cuzk.proofs.sector_engine import usable_host_bytes
 from cuzk.sector.claim import WINNING
 from cuzk.sector.porep.c1_reader import read_c1
@@ -95,6 +99,30 @@ def test_an_urgent_proof_of_another_kind_comes_in_between_and_both_are_upstreams
     assert ended == ["first", "urgent", "sector 0", "sector 1"]
     given_away = [event.job for event in events if event.name == "LOCK_START"]
     assert given_away.count("sector 0") == 2  # once more after the urgent one
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_garbage_collection")
+def test_parameters_are_gone_when_the_engine_has_closed_whoever_keeps_it(
+    sector_params: Path, home_of_old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[weakref.ref[Any]] = []  # of the points of h
+
+    def open_noted(path: Path) -> ParameterFile:
+        parameters = open_parameters(path)
+        held.append(weakref.ref(parameters.h))
+        return parameters
+
+    monkeypatch.setattr(setups, "open_parameters", open_noted)
+    with cuzk.Engine(params=sector_params, devices=["cpu"]) as engine:
+        job = engine.submit(C1)
+        result = job.wait()
+        [points] = held
+        assert result is not None and result.require_proof() and points() is not None
+    assert points() is None
+    with pytest.raises(EngineError, match="closing"):
+        engine.submit(C1)
+    assert len(held) == 1, "parameters were opened for an engine that takes no work"
 
 
 @pytest.mark.slow
