@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from bench import gpu_engine, gpu_tables, gpu_urgent, tables
+from bench import gpu_engine, gpu_tables, gpu_urgent, many_cards, tables
 from bench.peers import Peer
 from bench.runner import Case, Inside, main, measure
+from cuzk.engine.settings import Settings
 from cuzk.timeline.analyze import analyze
 from cuzk.timeline.read import parse_log
 
@@ -223,3 +224,11 @@ def test_sectors_alone_are_held_against_the_kernels_of_the_busiest_card() -> Non
 @pytest.mark.parametrize(("cards", "expected"), [(1, []), (2, [2]), (3, [2, 3]), (4, [2, 4]), (8, [2, 4, 8])])
 def test_several_cards_are_measured_in_powers_of_two_and_all(cards: int, expected: list[int]) -> None:
     assert gpu_engine.card_numbers(cards) == expected
+
+
+def test_made_up_cards_prove_everything_and_are_idle_for_some_of_the_time() -> None:
+    load = many_cards.Load(kernels=0.035, prepare=0.002, end=0.001, check=0.002, share=0.5)
+    facts = many_cards.measured(2, load, Settings(), sectors=3, switch_s=None)
+    assert 0 < facts.least_ran <= facts.ran < 1 < facts.alone
+    assert 0 < facts.pause <= facts.longest_pause
+    assert many_cards.share_of_time([(0.0, 1.0), (1.5, 2.0), (3.0, 4.5)]) == 3.0 / 4.5

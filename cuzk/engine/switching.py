@@ -4,10 +4,10 @@ After each call of its device's driver a worker needs Python's lock again, dozen
 device waits with it. Whoever computes in Python keeps the lock for `sys.getswitchinterval()`, 5 ms unless
 somebody says otherwise; where several compute, each in its turn.
 
-An emulation of eight cards, whose partitions take 805 ms of kernels and 41 ms of Python each: with 5 ms cards
-compute 96.8 % of the time and wait for up to 220 ms when a proof begins, with 1 ms 97.7 % and 150 ms, with
-0.5 ms 97.9 % and 80 ms, with 0.2 ms 98.1 % and 60 ms. Three threads that do nothing but compute in Python
-lose 2 % with 1 ms, 5 % with 0.5 ms and 10 % with 0.2 ms, but seldom do so many.
+Eight made-up cards (`bench.many_cards`: 805 ms of kernels, 41 ms of Python a partition; two cores) run
+kernels 93.8 % of the time with 5 ms, and pause for up to 244 ms in a proof; with 1 ms it is 96.6 % and 178
+ms, with 0.5 ms 96.9 % and 109 ms, with 0.2 ms 97.7 % and 56 ms. Three threads that do nothing but compute in
+Python lose 2 % with 1 ms, 5 % with 0.5 ms and 10 % with 0.2 ms, but seldom do so many.
 """
 
 from __future__ import annotations
