@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench import gpu_engine, gpu_tables, gpu_urgent, many_cards, tables
+from bench import gpu_engine, gpu_tables, gpu_urgent, many_cards, runner, tables
 from bench.peers import Peer
 from bench.runner import Case, Inside, main, measure
 from cuzk.engine.settings import Settings
@@ -126,9 +126,9 @@ def test_only_what_stands_between_the_markers_is_replaced(tmp_path: Path) -> Non
 
 
 def test_every_subject_has_its_place_in_the_docs() -> None:
-    performance = (tables.ROOT / "docs/performance.md").read_text()
+    performance = (runner.ROOT / "docs/performance.md").read_text()
     assert all(f"<!-- measured:{name}:begin -->" in performance for name in tables.SUBJECTS)
-    assert "<!-- measured:highlights:begin -->" in (tables.ROOT / "README.md").read_text()
+    assert "<!-- measured:highlights:begin -->" in (runner.ROOT / "README.md").read_text()
 
 
 def test_the_gpus_tables_are_those_of_the_results_in_the_repository() -> None:
