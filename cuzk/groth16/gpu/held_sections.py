@@ -55,24 +55,27 @@ class HeldSections:
         """The points of a section in rows of that order, copied from a card that has them, or else loaded.
 
         load     raises what it likes; then the next card that wants them tries
-        advance  is told of points that are copied, and of none while the card waits; may raise, which ends it
+        advance  is told of points that are copied, of none while the card waits, of so many less where it was
+                 in vain; may raise, which ends it
         The points must not change until `leave`.
         """
-        at = self._claim(section, order, advance)
-        points = None
-        try:
-            points = load() if at is None else _copied(device, at, advance)
-        finally:
-            with self._changed:
-                of_key = self._sections[section, order]
-                if at is None:
-                    of_key.is_coming = False
-                else:
-                    at.is_giving = False
-                if points is not None:
-                    of_key.holders.append(_Holder(device, points))
-                self._changed.notify_all()
-        return points
+        while True:
+            at = self._claim(section, order, advance)
+            points = None
+            try:
+                points = load() if at is None else _copied(device, at, advance)
+            finally:
+                with self._changed:
+                    of_key = self._sections[section, order]
+                    if at is None:
+                        of_key.is_coming = False
+                    else:
+                        at.is_giving = False
+                    if points is not None:
+                        of_key.holders.append(_Holder(device, points))
+                    self._changed.notify_all()
+            if points is not None:
+                return points
 
     def _claim(self, section: SectionName, order: tuple[int, int, int], advance: Advance) -> _Holder | None:
         """A card to copy from, which gives to nobody else meanwhile; None where this one has to load."""
@@ -110,20 +113,26 @@ class HeldSections:
             self._changed.notify_all()
 
 
-def _copied(device: CudaDevice, holder: _Holder, advance: Advance) -> GpuPoints:
-    source = holder.points
+def _copied(device: CudaDevice, holder: _Holder, advance: Advance) -> GpuPoints | None:
+    """None when the holder's card fails meanwhile: what it gave may be anything."""
+    source, done = holder.points, 0
     points = GpuPoints(device, source.form, source.count)
     try:
         with device.new_stream() as stream:
-            for first in range(0, source.count, COPIED_AT_ONCE):
-                end = min(first + COPIED_AT_ONCE, source.count)
+            while holder.device.is_usable and done < source.count:
+                end = min(done + COPIED_AT_ONCE, source.count)
                 for given, taken in ((source.x, points.x), (source.y, points.y)):
                     device.copy_from(
-                        holder.device, given.rows(first, end), taken.rows(first, end), stream=stream
+                        holder.device, given.rows(done, end), taken.rows(done, end), stream=stream
                     )
                 stream.synchronise()
-                advance(end - first)
+                advance(end - done)
+                done = end
+        if holder.device.is_usable:
+            return points
+        advance(-done)
     except BaseException:
         points.close()
         raise
-    return points
+    points.close()
+    return None

@@ -269,6 +269,32 @@ def test_nothing_is_copied_from_a_card_that_failed(
     failed.close()
 
 
+def test_what_a_card_gave_that_fails_meanwhile_is_thrown_away(
+    cards: FakeDriver, toy: Circuit, toy_params: Path
+) -> None:
+    """In the middle of a section that another copies, whose progress goes on all the same."""
+    failed, other = targets_on(cards, toy_params, 2)
+    right = rows_of(loaded(failed, toy))
+    told: list[int] = []
+
+    def fail_then(event: Event) -> None:
+        if isinstance(event, StageAdvanced):
+            told.append(event.done)
+            if len(told) == 1:
+                points = failed._held["h"]
+                failed._device.clear(points.x)
+                failed._device.clear(points.y)
+                failed._device._context.fault = DeviceFault("its memory broke", where="cuda:0", next="look")
+
+    begun(other, toy, fail_then).loaded()
+    assert rows_of(other) == right
+    assert told == sorted(told) and told[-1] == bytes_of_points(toy_params)
+    proven_idly(other, toy)
+    other.close()
+    failed._device._context.fault = None  # the stand-in wants its memory back
+    failed.close()
+
+
 def test_a_copy_that_fails_is_the_error_of_the_card_that_copies_and_leaves_nothing(
     cards: FakeDriver, toy: Circuit, toy_params: Path
 ) -> None:
