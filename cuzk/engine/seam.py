@@ -96,5 +96,5 @@ class Work(Protocol):
     def assemble(self, proofs: Sequence[bytes]) -> bytes:
         """The whole proof, from those of all partitions in order, of each of which `holds` was true.
 
-        Raises ProofError unless they hold together as well.
+        Raises ProofError for one that did not hold there.
         """

@@ -93,7 +93,7 @@ class Preparer(EngineThread):
 
 
 class Assembler(EngineThread):
-    """Joins the proofs of a job's partitions and verifies the whole.
+    """Joins the proofs of a job's partitions.
 
     owns   the run that it is at
     talks  takes finished runs, ends them

@@ -141,8 +141,9 @@ class ProofWork:
         return held
 
     def assemble(self, proofs: Sequence[bytes]) -> bytes:
-        """To check them together would say nothing more, and in 15 ms: each is, byte by byte, one that was
-        found to hold for the partition in whose place it stands."""
+        """Each is, byte by byte, one that held for the partition in whose place it stands: to check them
+        together as well, for 15 ms, would say nothing more.
+        """
         for partition, proof in zip(self.partitions, proofs, strict=True):
             if (partition, proof) not in self._held:
                 raise ProofError(
