@@ -192,7 +192,9 @@ class GpuTarget:
                 order = digits_of(self._transforms) if section == "h" else NATURAL_ORDER
                 advance = partial(loading.advance, nbytes)
                 load = partial(on_card, self._points, device, section, advance, order)
-                self._held[section] = self._shared.on_card(device, section, order, load, advance)
+                self._held[section] = self._shared.on_card(
+                    device, section, order, load, advance, self._on_event
+                )
         self._vectors = [device.allocate((m, 4), np.uint64) for _ in range(2)]
 
     def loaded(self) -> None:

@@ -19,7 +19,7 @@ from concurrent.futures import CancelledError
 
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import DeviceFault, ResourceError
-from cuzk.events import Event, OnEvent, StageAdvanced, StageStarted, ignore
+from cuzk.events import Event, Notice, OnEvent, StageAdvanced, StageStarted, ignore
 from cuzk.groth16.gpu import held_sections
 from cuzk.groth16.gpu.held_sections import HeldSections
 from cuzk.groth16.gpu.points_on_card import PointsOfFile
@@ -269,6 +269,41 @@ def test_nothing_is_copied_from_a_card_that_failed(
     failed.close()
 
 
+@pytest.mark.parametrize("good", [0, 5], ids=["at once", "later"])
+def test_a_card_that_gets_something_else_than_was_sent_loads_itself_and_says_so(
+    good: int,
+    cards: FakeDriver,
+    toy: Circuit,
+    toy_params: Path,
+    asked: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once for all sections: copies from that card are not tried again."""
+    total, (first, other) = bytes_of_points(toy_params), targets_on(cards, toy_params, 2)
+    right = rows_of(loaded(first, toy))
+    asked.clear()
+    copied = CudaDevice.copy_from
+
+    def broken(device: CudaDevice, holder: CudaDevice, sent: Any, into: Any, **rest: Any) -> None:
+        if cards.calls["cuMemcpyPeerAsync"] < good:
+            copied(device, holder, sent, into, **rest)
+        else:
+            device.clear(into)
+
+    monkeypatch.setattr(CudaDevice, "copy_from", broken)
+    told: list[Event] = []
+    begun(other, toy, told.append).loaded()
+    assert rows_of(other) == right
+    assert sum(asked) == total
+    [notice] = [event for event in told if isinstance(event, Notice)]
+    assert notice.level == "warning"
+    assert "what cuda:1 copies from cuda:0 is not what was sent: it loads its points itself" in notice.text
+    done = [event.done for event in told if isinstance(event, StageAdvanced)]
+    assert done == sorted(done) and done[-1] == total
+    for target in (first, other):
+        target.close()
+
+
 def test_what_a_card_gave_that_fails_meanwhile_is_thrown_away(
     cards: FakeDriver, toy: Circuit, toy_params: Path
 ) -> None:
@@ -293,6 +328,9 @@ def test_what_a_card_gave_that_fails_meanwhile_is_thrown_away(
     other.close()
     failed._device._context.fault = None  # the stand-in wants its memory back
     failed.close()
+    [stream] = cards.held.values()  # of the card that failed, which gave nothing back
+    assert stream == "cuStreamDestroy"
+    cards.held.clear()
 
 
 def test_a_copy_that_fails_is_the_error_of_the_card_that_copies_and_leaves_nothing(
