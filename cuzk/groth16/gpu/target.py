@@ -80,7 +80,7 @@ class GpuTarget:
     open_device     gives the card, which is closed with the target
     points          where the points come from, once
     memory_limit    bytes of the card that it may take; where fewer are free, that is said
-    held            the sections that other cards have of these points
+    shared          the sections that other cards have of these points
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class GpuTarget:
         open_device: Callable[[], CudaDevice],
         points: PointSource,
         memory_limit: int | None = None,
-        held: HeldSections | None = None,
+        shared: HeldSections | None = None,
     ) -> None:
         self.host, self.name, self._memory_limit = host, name, memory_limit
         self._open_device, self._points = open_device, points
-        self._shared = held or HeldSections()
+        self._shared = shared or HeldSections()
         self._counts = points.counts
         self._opened: Future[tuple[CudaDevice, CardFacts]] = Future()
         self._loaded: Future[None] = Future()
@@ -111,7 +111,7 @@ class GpuTarget:
         card: Card,
         points: PointSource,
         memory_limit: int | None,
-        held: HeldSections | None = None,
+        shared: HeldSections | None = None,
     ) -> GpuTarget:
         """Of a card that `prepare` opens; `memory_limit` as for `CudaDevice`."""
         return cls(
@@ -120,7 +120,7 @@ class GpuTarget:
             lambda: CudaDevice(card.uuid, memory_limit=memory_limit),
             points,
             memory_limit,
-            held,
+            shared,
         )
 
     def require_memory(self) -> None:

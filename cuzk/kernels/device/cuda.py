@@ -111,7 +111,8 @@ class CudaDevice:
         assert source.nbytes == into.nbytes, (source.shape, into.shape)
         self._context.reach(other._context)
         if source.nbytes:
-            self._context.call(
+            self._context.call_between(
+                other._context,
                 "cuMemcpyPeerAsync",
                 into.address, self._context.value, source.address, other._context.value, source.nbytes,
                 (stream or self.stream).value,

@@ -112,9 +112,6 @@ def translate(code: str, where: str, call: str) -> CuzkError:
     return meaning.error(f"{meaning.what} ({code})", where=where, next=meaning.next)
 
 
-#: Others in this process have asked before; or a card reaches no more than it does: copies take the long way.
-_REACHED_OR_NOT = ("PEER_ACCESS_ALREADY_ENABLED", "TOO_MANY_PEERS")
-
 _thread = threading.local()  # .context: the one that this thread made current
 
 
@@ -160,15 +157,29 @@ class Context:
             raise
 
     def reach(self, other: Context) -> None:
-        """From now on copies from that one's card go there directly, if the two cards can at all."""
+        """From now on copies from that one's card come directly, if the driver grants it: else by the host.
+
+        It refuses where somebody has asked before, and where a card reaches as many as it can.
+        """
         with self._lock:
             if other in self._reached:
                 return
             if self.call("cuDeviceCanAccessPeer", self._device, other._device):
                 code, *_ = self.api.cuCtxEnablePeerAccess(other.value, 0)
-                if code and not code.name.endswith(_REACHED_OR_NOT):
-                    raise translate(code.name, self.label, "cuCtxEnablePeerAccess")
+                refused = translate(code.name, self.label, "cuCtxEnablePeerAccess") if code else None
+                if isinstance(refused, DeviceFault):
+                    raise refused
             self._reached.add(other)
+
+    def call_between(self, other: Context, name: str, *args: Any) -> Any:
+        """Like `call`, for what touches that one's card too: a fault is remembered of the one that has it."""
+        try:
+            return self.call(name, *args)
+        except DeviceFault as fault:
+            code, *_ = self.api.cuCtxSynchronize()  # this one is current here
+            if not code:
+                self.fault, other.fault = None, other.fault or fault
+            raise
 
     def give_back(self, name: str, *args: Any) -> None:
         """Call something that releases; in an unusable or closed context there is nothing to release."""

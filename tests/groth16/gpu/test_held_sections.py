@@ -71,7 +71,7 @@ def targets_on(driver: FakeDriver, params: Path, count: int) -> list[GpuTarget]:
 
     def target(k: int) -> GpuTarget:
         opened = lambda: CudaDevice(f"cuda:{k}", api=driver)  # noqa: E731
-        return GpuTarget(CpuDevice(threads=1), f"cuda:{k}", opened, points, held=held)
+        return GpuTarget(CpuDevice(threads=1), f"cuda:{k}", opened, points, shared=held)
 
     return [target(k) for k in range(count)]
 

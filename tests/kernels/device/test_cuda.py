@@ -13,7 +13,7 @@ from numba.core import types
 from cuzk.errors import CuzkError, DeviceError, DeviceFault, ResourceError
 from cuzk.kernels.device import cuda_memory
 from cuzk.kernels.device.cuda import CudaDevice
-from tests.kernels.device.fake_cuda import FakeDriver, card
+from tests.kernels.device.fake_cuda import Code, FakeDriver, card
 
 POINTER = types.CPointer(types.uint64)
 
@@ -191,7 +191,9 @@ def test_pinned_memory_is_copied_without_a_page_between(device: CudaDevice, driv
         assert driver.calls["cuMemHostAlloc"] == 2
 
 
-@pytest.mark.parametrize("answer", ["SUCCESS", "PEER_ACCESS_ALREADY_ENABLED", "TOO_MANY_PEERS"])
+@pytest.mark.parametrize(
+    "answer", ["SUCCESS", "PEER_ACCESS_ALREADY_ENABLED", "TOO_MANY_PEERS", "INVALID_DEVICE"]
+)
 def test_a_card_copies_from_another_and_asks_once_for_the_short_way(answer: str) -> None:
     driver = FakeDriver(card(), card(uuid="0" * 8 + "-0000-0000-0000-" + "0" * 12))
     driver.fail("cuCtxEnablePeerAccess", answer)
@@ -226,6 +228,31 @@ def test_what_else_keeps_a_card_from_another_is_an_error(driver: FakeDriver) -> 
         with pytest.raises(DeviceFault, match="NVLink") as raised:
             second.copy_from(first, given, taken)
         assert raised.value.where == "cuda:1"
+
+
+class OtherCardBroken:
+    """The driver as a card sees it when the other one has failed: copies between them do, nothing else."""
+
+    def __init__(self, driver: FakeDriver) -> None:
+        self._driver = driver
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._driver, name)
+
+    def cuMemcpyPeerAsync(self, *_: Any) -> tuple[Code, None]:
+        return Code.of("ECC_UNCORRECTABLE"), None
+
+
+def test_a_fault_between_two_cards_is_that_of_the_card_that_has_it(driver: FakeDriver) -> None:
+    driver.cards += (card(uuid="0" * 8 + "-0000-0000-0000-" + "0" * 12),)
+    for is_own, broken in ((False, "cuda:0"), (True, "cuda:1")):
+        api = driver if is_own else OtherCardBroken(driver)
+        with CudaDevice("cuda:0", api=driver) as first, CudaDevice("cuda:1", api=api) as second:
+            given, taken = first.allocate(3, np.uint8), second.allocate(3, np.uint8)
+            driver.fail("cuMemcpyPeerAsync", "ECC_UNCORRECTABLE")
+            with pytest.raises(DeviceFault, match="had an error beyond repair"):
+                second.copy_from(first, given, taken)
+            assert [device.name for device in (first, second) if not device.is_usable] == [broken]
 
 
 def test_copies_into_given_arrays(device: CudaDevice) -> None:
