@@ -10,13 +10,12 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
 
 from cuzk import view
+from cuzk.cli import signals
 from cuzk.cli.options import DEBUG, JSON
 from cuzk.errors import CuzkError, ResourceError
 from cuzk.events import Notice
@@ -37,7 +36,7 @@ class Cli(click.Group):
             sys.exit(failure.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with warnings.catch_warnings(), _signals_as_exceptions():
+        with warnings.catch_warnings(), signals.as_exceptions():
             warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
@@ -50,23 +49,6 @@ class Cli(click.Group):
                 raise
             except Exception as error:
                 _fail(ctx, explain(error))
-
-
-@contextmanager
-def _signals_as_exceptions() -> Iterator[None]:
-    """A polite kill, or a terminal that goes away, ends work as Ctrl-C does: temporary files are removed."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt(number)
-
-    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
 
 
 def explain(error: Exception) -> CuzkError:
