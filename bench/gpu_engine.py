@@ -17,10 +17,11 @@ from statistics import median
 from typing import Any
 
 import cuzk
-from bench.peak_memory import forget_peak, peak_bytes
+from bench.gpu_urgent import proven
 from bench.runner import machine_of
 from bench.tables import markdown
 from cuzk.benchmarks.jobs import bench_jobs
+from cuzk.benchmarks.peak_memory import peak_host_bytes, reset_peak
 from cuzk.events import Event, StageDone
 from cuzk.kernels.device.cuda_card import find_card
 from cuzk.kernels.device.cuda_driver import load_api
@@ -78,7 +79,7 @@ def measured(source: Any, devices: list[str], lock: Any, options: argparse.Names
         nonlocal cpu_s
         hear(event)
         if isinstance(event, StageDone) and event.name.startswith("warm-up"):
-            forget_peak()
+            reset_peak()
             cpu_s = time.process_time()
 
     result = bench_jobs(
@@ -101,7 +102,7 @@ def measured(source: Any, devices: list[str], lock: Any, options: argparse.Names
         "cards": len(devices),
         "lock": lock,
         "partitions": result.partitions,
-        "process": {"cpu_s": time.process_time() - cpu_s, "peak_bytes": peak_bytes()},
+        "process": {"cpu_s": time.process_time() - cpu_s, "peak_bytes": peak_host_bytes()},
         **result.facts(),
     }
 
@@ -126,10 +127,8 @@ def alone(source: Any, options: argparse.Namespace, partitions: int) -> list[Fac
             walls = []
             for k in range(ALONE + 1):
                 begin = time.perf_counter()
-                job = engine.submit(source, request_id=f"{number} partitions {k}", partitions=range(number))
-                result = job.wait()
-                assert result is not None
-                result.require_proof()
+                name = f"{number} partitions {k}"
+                proven(engine.submit(source, request_id=name, partitions=range(number)))
                 walls.append((time.perf_counter() - begin) * 1000)
             rounds = -(-number // cards)
             facts.append({"cards": cards, "partitions": number, "rounds": rounds, "wall_ms": walls[1:]})

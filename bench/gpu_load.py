@@ -35,8 +35,8 @@ sys.path.insert(0, str(ROOT))
 
 from bench.field import encoding  # noqa: E402
 from bench.gpu_parts import RESULTS, attempt, limit_seconds, report  # noqa: E402
-from bench.peak_memory import forget_peak, peak_bytes  # noqa: E402
 from bench.runner import machine_of  # noqa: E402
+from cuzk.benchmarks.peak_memory import peak_host_bytes, reset_peak  # noqa: E402
 from cuzk.groth16.gpu import points_on_card  # noqa: E402
 from cuzk.groth16.gpu.card_plan import form_of  # noqa: E402
 from cuzk.groth16.gpu.held_sections import HeldSections  # noqa: E402
@@ -82,21 +82,21 @@ def load(
     device: CudaDevice, points: PointsOfFile, *, mapped: bool = False, held: HeldSections | None = None
 ) -> float:
     """Seconds of all sections, one after another; decoding included. held: what other cards have of them."""
-    begin, file = time.perf_counter(), points.file
+    begin, file, held = time.perf_counter(), points.file, held or HeldSections()
     with ExitStack() as loaded:
-        for name, _ in SECTIONS:
-            if mapped:
-                rows = decoded_from_mapping(device, file, name)
-            else:
-                read = partial(on_card, points, device, name, ignore_count, NATURAL_ORDER)
-                rows = (held or HeldSections()).on_card(device, name, NATURAL_ORDER, read, ignore_count)
-            loaded.enter_context(closing(rows))
-            for row in (0, rows.count - 1):
-                assert_row(device, rows, row, file.section(name)[row])
-        seconds = time.perf_counter() - begin
-        if held is not None:
-            held.leave(device)
-    return seconds
+        try:
+            for name, _ in SECTIONS:
+                if mapped:
+                    rows = decoded_from_mapping(device, file, name)
+                else:
+                    read = partial(on_card, points, device, name, ignore_count, NATURAL_ORDER)
+                    rows = held.on_card(device, name, NATURAL_ORDER, read, ignore_count)
+                loaded.enter_context(closing(rows))
+                for row in (0, rows.count - 1):
+                    assert_row(device, rows, row, file.section(name)[row])
+            return time.perf_counter() - begin
+        finally:
+            held.leave(device)  # before the rows go
 
 
 def ignore_count(count: int) -> None:
@@ -171,7 +171,7 @@ def measure_cards(cards: list[CudaDevice], path: Path) -> None:
     for log2 in CHUNKS_LOG2:
         for some, together in ((cards[:1], False), (cards, False), (cards, True)):
             read, times = ReadBytes(file.file), list[list[float]]()
-            forget_peak()
+            reset_peak()
             with ExitStack() as patches:
                 for module in (sum_schedule, gpu_points):
                     patches.enter_context(patch.object(module, "DECODED_AT_ONCE", 1 << log2))
@@ -180,7 +180,7 @@ def measure_cards(cards: list[CudaDevice], path: Path) -> None:
                     times.append(load_all(some, points, together=together))
             report(
                 part="cards", cards=len(some), together=together, chunk_log2=log2, gb=gigabytes,
-                seconds=times, read_gb=sum(read.sizes) / RUNS / 1e9, peak_bytes=peak_bytes(),
+                seconds=times, read_gb=sum(read.sizes) / RUNS / 1e9, peak_bytes=peak_host_bytes(),
             )  # fmt: skip
     measure_copies(cards)
 

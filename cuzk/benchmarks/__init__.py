@@ -2,5 +2,6 @@
 
 figures       figures from the TIMELINE lines of an engine
 jobs          one input many times through an engine
+peak_memory   the most memory of the host that this process held
 partitions    a synthetic input's partitions one after another, each stage timed
 """

@@ -7,15 +7,14 @@ others need to check the proofs can be written: input, verifying key, proof.
 
 from __future__ import annotations
 
-import resource
 import statistics
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuzk.api import synthesize
+from cuzk.benchmarks.peak_memory import peak_host_bytes, reset_peak
 from cuzk.circuit.builder import Circuit
 from cuzk.errors import ProofError
 from cuzk.events import OnEvent, Stopwatch, ignore, one_at_a_time, stage
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from cuzk.groth16.gpu.ephemeral import EphemeralParameters
     from cuzk.groth16.gpu.target import GpuTarget
 
-_KIB = 1024
 #: Stages that the host computes, in their order, before and after the card's; and what is no stage.
 _BEFORE, _AFTER, _WHOLE = ("check", "pre-pass"), ("finish", "verify"), ("rest", "whole")
 INPUT_FILE = "input.json"
@@ -118,8 +116,8 @@ def bench_partitions(
         circuit = circuit_of(given.shape)
     with ephemeral_target(choice.host, card, circuit, vram_limit, hear) as (parameters, target):
         target.ready(circuit)
-        peak_of_setup = _peak_host_bytes()
-        _reset_peak()
+        peak_of_setup = peak_host_bytes()
+        reset_peak()
         begin = time.perf_counter()
         chosen = range(min(partitions or given.partition_count, given.partition_count))
         proofs, stages = [], []
@@ -142,7 +140,7 @@ def bench_partitions(
         setup=setup.seconds,
         partitions=tuple(stages),
         proving_s=proving_s,
-        peak_host={"setup": peak_of_setup, "proving": _peak_host_bytes()},
+        peak_host={"setup": peak_of_setup, "proving": peak_host_bytes()},
         proof=joined,
     )
 
@@ -180,17 +178,3 @@ def _write(folder: Path, made: C1 | Pieces, shape: CircuitShape, key: VerifyingK
     replace_atomically(folder / f"{stem}.vk", key.to_bytes())
     replace_atomically(folder / INPUT_FILE, encoded_input(made))
     replace_atomically(folder / "proof.bin", proof)
-
-
-def _peak_host_bytes() -> int:
-    """The most memory that this process has held since it began, or since `_reset_peak` (Linux)."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
-    return int(status.partition("VmHWM:")[2].split()[0]) * _KIB
-
-
-def _reset_peak() -> None:
-    with suppress(OSError):  # elsewhere the peak is that of the whole process
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

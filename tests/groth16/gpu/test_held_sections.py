@@ -87,6 +87,18 @@ def loaded(target: GpuTarget, toy: Circuit) -> GpuTarget:
     return target
 
 
+class HeldUp:
+    """A load that stops where it first tells how far it is, until it may go on."""
+
+    def __init__(self) -> None:
+        self.is_there, self.goes_on = threading.Event(), threading.Event()
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, StageAdvanced):
+            self.is_there.set()
+            assert self.goes_on.wait(PATIENCE_S)
+
+
 def at_the_start_of_loading(work: Callable[[], object]) -> OnEvent:
     return lambda event: work() if isinstance(event, StageStarted) else None
 
@@ -158,18 +170,12 @@ def test_a_card_gives_a_section_to_one_other_at_a_time(
     monkeypatch.setattr(held_sections, "_copied", watched)
     targets = targets_on(cards, toy_params, 4)
     loaded(targets[0], toy)
-    second_copies, go_on = threading.Event(), threading.Event()
-
-    def hold(event: Event) -> None:
-        if isinstance(event, StageAdvanced):
-            second_copies.set()
-            assert go_on.wait(PATIENCE_S)
-
-    begun(targets[1], toy, hold)
-    assert second_copies.wait(PATIENCE_S)  # of the first section: nobody else may have that one meanwhile
+    second = HeldUp()
+    begun(targets[1], toy, second.hear)
+    assert second.is_there.wait(PATIENCE_S)  # copies the first section: nobody else may have it meanwhile
     for target in targets[2:]:
         begun(target, toy)
-    go_on.set()
+    second.goes_on.set()
     for target in targets:
         target.loaded()
         assert rows_of(target) == rows_of(targets[0])
@@ -206,19 +212,13 @@ def test_a_card_that_waits_for_another_can_be_closed(
     cards: FakeDriver, toy: Circuit, toy_params: Path
 ) -> None:
     loads, waits = targets_on(cards, toy_params, 2)
-    half_way, go_on = threading.Event(), threading.Event()
-
-    def hold(event: Event) -> None:
-        if isinstance(event, StageAdvanced):
-            half_way.set()
-            assert go_on.wait(PATIENCE_S)
-
-    begun(loads, toy, hold)
-    assert half_way.wait(PATIENCE_S)
+    half_way = HeldUp()
+    begun(loads, toy, half_way.hear)
+    assert half_way.is_there.wait(PATIENCE_S)
     begun(waits, toy).close()
     with pytest.raises(CancelledError, match="given up"):
         waits.loaded()
-    go_on.set()
+    half_way.goes_on.set()
     loads.loaded()
     loads.close()
 

@@ -15,6 +15,7 @@ from cuzk.kernels.device import cuda_memory
 from cuzk.kernels.device.cuda import CudaDevice
 from tests.kernels.device.fake_cuda import Code, FakeDriver, card
 
+SECOND_CARD = card(uuid="00000000-0000-0000-0000-000000000000")
 POINTER = types.CPointer(types.uint64)
 
 
@@ -195,7 +196,7 @@ def test_pinned_memory_is_copied_without_a_page_between(device: CudaDevice, driv
     "answer", ["SUCCESS", "PEER_ACCESS_ALREADY_ENABLED", "TOO_MANY_PEERS", "INVALID_DEVICE"]
 )
 def test_a_card_copies_from_another_and_asks_once_for_the_short_way(answer: str) -> None:
-    driver = FakeDriver(card(), card(uuid="0" * 8 + "-0000-0000-0000-" + "0" * 12))
+    driver = FakeDriver(card(), SECOND_CARD)
     driver.fail("cuCtxEnablePeerAccess", answer)
     with CudaDevice("cuda:0", api=driver) as first, CudaDevice("cuda:1", api=driver) as second:
         given = first.upload(np.arange(6, dtype=np.uint32))
@@ -221,7 +222,7 @@ def test_cards_that_do_not_reach_each_other_copy_all_the_same() -> None:
 
 
 def test_what_else_keeps_a_card_from_another_is_an_error(driver: FakeDriver) -> None:
-    driver.cards += (card(uuid="0" * 8 + "-0000-0000-0000-" + "0" * 12),)
+    driver.cards += (SECOND_CARD,)
     driver.fail("cuCtxEnablePeerAccess", "NVLINK_UNCORRECTABLE")
     with CudaDevice("cuda:0", api=driver) as first, CudaDevice("cuda:1", api=driver) as second:
         given, taken = first.allocate(3, np.uint8), second.allocate(3, np.uint8)
@@ -244,7 +245,7 @@ class OtherCardBroken:
 
 
 def test_a_fault_between_two_cards_is_that_of_the_card_that_has_it(driver: FakeDriver) -> None:
-    driver.cards += (card(uuid="0" * 8 + "-0000-0000-0000-" + "0" * 12),)
+    driver.cards += (SECOND_CARD,)
     for is_own, broken in ((False, "cuda:0"), (True, "cuda:1")):
         api = driver if is_own else OtherCardBroken(driver)
         with CudaDevice("cuda:0", api=driver) as first, CudaDevice("cuda:1", api=api) as second:
